@@ -1,0 +1,1 @@
+"""Conversations as text: templates, detokenising, sessions, exports. Knows no screen and no process."""

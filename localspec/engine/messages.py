@@ -1,0 +1,163 @@
+"""What crosses the pipe: commands in, events out. Frozen dataclasses of plain data, so that they pickle.
+
+Order of events: Load -> Loading* (Ready | Failed); Generate -> Notice* Prefill* Emitted* (Finished | Failed).
+Died comes from the client, when the process behind the pipe is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from localspec.chat.message import Message, Piece
+from localspec.model import ModelInfo, ModelSpec
+from localspec.spec.settings import Sampling
+from localspec.spec.types import Finish, Round
+
+DEFAULT_DRAFT_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    target: ModelSpec
+    draft: ModelSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """One answer. `messages` go through the chat template; `prompt` (for --raw) does not. One of the two is set.
+
+    `resume` token ids of a stopped answer are appended to the prompt, and generation goes on after them.
+    """
+
+    turn: int  # chosen by the caller; the events of this answer carry it
+    messages: tuple[Message, ...] = ()
+    prompt: str | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    method: str = "lookup"
+    draft_tokens: int = DEFAULT_DRAFT_TOKENS
+    verifier: str = "block"
+    max_tokens: int | None = None  # None: until the model stops or the context is full
+    stop: tuple[str, ...] = ()
+    resume: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the running answer after the current round or prompt chunk; keep what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Switch the method (and draft length) from the next round on; also in the middle of an answer."""
+
+    method: str
+    draft_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    pass
+
+
+Command: TypeAlias = Load | Generate | Stop | Use | Unload | Quit
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Everything that a figure depends on besides the settings. Fields of `environment` in the JSON contract."""
+
+    localspec: str
+    llama_cpp_python: str
+    llama_cpp: str
+    backend: str
+    devices: tuple[str, ...]
+    cpu: str
+    threads: int
+    os: str
+    peak_memory_bytes: int
+    models: tuple[ModelInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    fraction: float  # 0..1
+    role: str = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    target: ModelInfo
+    draft: ModelInfo | None
+    methods: tuple[str, ...]  # those that work with what is loaded
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know once: a fallback, a clamp, a re-read."""
+
+    text: str
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """Reading the prompt: `done` of `total` tokens, `reused` of which were still in the cache."""
+
+    turn: int
+    done: int
+    total: int
+    reused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """New rounds, and the text they gave: one Piece per emitted token, in order."""
+
+    turn: int
+    rounds: tuple[Round, ...]
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer ended. Times in seconds; `ttft_s` is None when no token came."""
+
+    turn: int
+    reason: Finish
+    seed: int
+    prompt_tokens: int
+    reused_tokens: int
+    prefill_s: float
+    ttft_s: float | None
+    decode_s: float
+    total_s: float
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A command failed; the engine lives on. `turn` is None for a failed Load."""
+
+    message: str
+    hint: str
+    exit_code: int = 1
+    turn: int | None = None
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The engine process is gone. `how` is for people ("killed by signal 9 (SIGKILL)")."""
+
+    how: str
+    lines: tuple[str, ...] = ()
+
+
+Event: TypeAlias = Loading | Ready | Notice | Prefill | Emitted | Finished | Failed | Died

@@ -1,0 +1,1 @@
+"""Drafters: ways to propose tokens. One file each; the registry finds them."""
