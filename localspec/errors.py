@@ -77,8 +77,6 @@ class CannotRewind(ModelError):
 
 class EngineDied(LocalspecError):
     def __init__(self, how: str, lines: tuple[str, ...] = ()) -> None:
-        super().__init__(
-            f"The engine stopped: {how}.", "The conversation is safe. Reload the model to go on."
-        )
+        super().__init__(f"The engine stopped: {how}.", "The conversation is safe. Reload the model to go on.")
         self.how = how
         self.lines = lines
