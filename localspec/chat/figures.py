@@ -1,0 +1,59 @@
+"""One answer's figures under the names of the JSON contract (docs/architecture.md, section 7).
+
+`localspec run --json`, the session export and the screen read the same functions, so that they can't disagree.
+Seconds and plain ratios, never rounded; None where nothing was counted. Knows no file and no screen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localspec.chat.answer import Answer
+from localspec.spec.stats import Stats, by_drafter, inter_token_latency
+
+
+def tokens_per_second(answer: Answer) -> float | None:
+    """Tokens over the decode phase; while it still runs, over the rounds so far."""
+    if answer.decode_s:
+        return len(answer.token_ids) / answer.decode_s
+    return answer.stats.tokens_per_second
+
+
+def timings(answer: Answer) -> dict[str, Any]:
+    p50, p95 = inter_token_latency(answer.rounds) or (None, None)
+    return {
+        "ttft_s": answer.ttft_s,
+        "prefill_s": answer.prefill_s,
+        "decode_s": answer.decode_s,
+        "total_s": answer.total_s,
+        "tokens_per_second": tokens_per_second(answer),
+        "inter_token_latency_s": {"p50": p50, "p95": p95},
+    }
+
+
+def speculation(answer: Answer, method: str, verifier: str) -> dict[str, Any]:
+    """`method` is the one that was asked for; `by_drafter` says who really proposed."""
+    return {
+        "method": method,
+        "verifier": verifier,
+        **counts(answer.stats),
+        "by_drafter": {source: counts(stats) for source, stats in by_drafter(answer.rounds).items()},
+    }
+
+
+def counts(stats: Stats) -> dict[str, Any]:
+    """`emitted = accepted + rounds - cut` holds in every one of these."""
+    return {
+        "rounds": stats.rounds,
+        "emitted": stats.emitted,
+        "drafted": stats.drafted,
+        "tested": stats.tested,
+        "accepted": stats.accepted,
+        "cut": stats.cut,
+        "acceptance_rate": stats.acceptance_rate,
+        "mean_acceptance_length": stats.mean_acceptance_length,
+        "per_position": [{"reached": at.reached, "accepted": at.accepted} for at in stats.per_position],
+        "draft_s": stats.draft_s,
+        "verify_s": stats.verify_s,
+        "sample_s": stats.sample_s,
+    }
