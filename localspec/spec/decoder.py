@@ -1,0 +1,149 @@
+"""The speculative loop: draft, let the target read the draft in one pass, keep what the exact rule keeps.
+
+Knows token ids only; no text, no model format, no process. The drafter and the length policy may be exchanged
+between two rounds: every round reads them afresh, and drafters find their own way back by the common prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+
+from localspec.errors import CannotRewind, PromptTooLong
+from localspec.spec.context import TokenBuffer, common_prefix
+from localspec.spec.length import Length
+from localspec.spec.sampling import LazyRows
+from localspec.spec.settings import Sampling
+from localspec.spec.types import Draft, Drafter, Finish, LanguageModel, Round, Token, Tokens
+from localspec.spec.verify import Verifier, proposal, verify_block
+
+Ending = Callable[[Token], Finish | None]
+Progress = Callable[[int, int], None]
+
+
+class SpeculativeDecoder:
+    """Generates from one target. `drafter`, `length` and `verifier` may be replaced between rounds."""
+
+    def __init__(
+        self, model: LanguageModel, drafter: Drafter, length: Length, verifier: Verifier = verify_block
+    ) -> None:
+        self.model, self.drafter, self.length, self.verifier = model, drafter, length, verifier
+
+    def prefill(self, prompt: Tokens, progress: Progress, stopped: Callable[[], bool], chunk: int = 512) -> int:
+        """Bring the cache to `prompt` but for its last token, which the first round decodes.
+
+        Returns how many tokens were still cached. `progress(done, total)` after each chunk; `stopped()` is asked
+        between chunks, and the cache then holds what was read. Raises PromptTooLong.
+        """
+        if len(prompt) >= self.model.n_ctx:
+            raise PromptTooLong(len(prompt), self.model.n_ctx)
+        wanted = np.asarray(prompt[:-1], np.int32)
+        reused = self._rewind_to_common(wanted)
+        done = reused
+        while done < wanted.size and not stopped():
+            step = wanted[done : done + min(chunk, self.model.n_batch)]
+            self.model.decode(step, rows=0)
+            done += step.size
+            progress(done, wanted.size)
+        return reused
+
+    def _rewind_to_common(self, wanted: Tokens) -> int:
+        common = common_prefix(self.model.cached, wanted)
+        try:
+            self.model.rewind(common)
+        except CannotRewind:
+            self.model.rewind(0)
+            return 0
+        return common
+
+    def generate(
+        self, prompt: Tokens, sampling: Sampling, seed: int, ending: Ending, max_tokens: int | None = None
+    ) -> Iterator[Round]:
+        """Yield rounds until one carries a `finish`. Stop iterating to cancel: the cache is consistent after each.
+
+        `prefill` must have read the prompt. `ending` is asked once for each emitted token, in order; the answer is
+        cut after the first token for which it returns a reason.
+        """
+        # Separate streams: what the drafter draws must not move the target's own draws.
+        verify_rng, draft_rng = (default_rng(s) for s in SeedSequence(seed).spawn(2))
+        end, full = self._bound(len(prompt), max_tokens)
+        turn = _Turn(TokenBuffer(prompt), sampling, verify_rng, draft_rng, ending, end, full)
+        while True:
+            done = self._round(turn)
+            yield done
+            if done.finish is not None:
+                return
+
+    def _bound(self, prompt: int, max_tokens: int | None) -> tuple[int, Finish]:
+        """The context length at which the answer must end, and the reason that it then gives."""
+        if max_tokens is not None and prompt + max_tokens <= self.model.n_ctx:
+            return prompt + max_tokens, Finish.LENGTH
+        return self.model.n_ctx, Finish.CONTEXT
+
+    def _round(self, turn: _Turn) -> Round:
+        started = perf_counter()
+        drafter, limit = self.drafter, self._limit(turn)
+        draft = drafter.draft(turn.context.view, limit, turn.sampling, turn.draft_rng) if limit else Draft()
+        drafted_at = perf_counter()
+        block = np.concatenate((turn.context.view[-1:], np.asarray(draft.tokens, np.int32)))
+        logits = self.model.decode(block, rows=block.size)
+        decoded_at = perf_counter()
+        rows = LazyRows(logits, turn.context.view, draft.tokens, turn.sampling)
+        verdict = self.verifier(rows, draft, turn.verify_rng)
+        emitted, finish = _cut((*draft.tokens[: verdict.accepted], verdict.token), turn.ending)
+        accepted = min(verdict.accepted, len(emitted))
+        tested = accepted if len(emitted) == accepted else min(accepted + 1, len(draft.tokens))
+        p = tuple(rows[i].prob(draft.tokens[i]) for i in range(tested))
+        q = tuple(proposal(draft, i).prob(draft.tokens[i]) for i in range(tested))
+        verified_at = perf_counter()
+        turn.context.extend(emitted)
+        # The last token is never in the cache: it opens the next block.
+        self.model.rewind(len(turn.context) - 1)
+        if finish is None and len(turn.context) == turn.end:
+            finish = turn.full
+        done = Round(
+            method=drafter.name,
+            source=draft.source if draft.tokens else "off",
+            drafted=draft.tokens,
+            accepted=accepted,
+            emitted=emitted,
+            p=p,
+            q=q,
+            limit=limit,
+            draft_s=drafted_at - started,
+            verify_s=decoded_at - drafted_at,
+            sample_s=verified_at - decoded_at,
+            total_s=perf_counter() - started,
+            finish=finish,
+        )
+        self.length.observe(done)
+        return done
+
+    def _limit(self, turn: _Turn) -> int:
+        """A round emits at most limit + 1 tokens, so the budget can be met but never passed."""
+        room = turn.end - len(turn.context) - 1
+        return max(0, min(self.length.next(), room, self.model.max_rows - 1, self.model.n_batch - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What stays the same from round to round of one answer; only the context grows."""
+
+    context: TokenBuffer
+    sampling: Sampling
+    verify_rng: Generator
+    draft_rng: Generator
+    ending: Ending
+    end: int
+    full: Finish
+
+
+def _cut(tokens: tuple[Token, ...], ending: Ending) -> tuple[tuple[Token, ...], Finish | None]:
+    for i, token in enumerate(tokens):
+        if finish := ending(token):
+            return tokens[: i + 1], finish
+    return tokens, None

@@ -1,0 +1,98 @@
+"""Prompt lookup: find where the last tokens stood before, and propose what followed.
+
+The index is a hash chain as in LZ77 coders: a dictionary from token pair to its latest end position, and an array
+that links each position to the previous one with the same pair. One insertion per token: nothing is rescanned;
+undone in reverse order when the context shrinks. Knows no probabilities: its proposals are certain.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from numpy.random import Generator
+
+from localspec.spec.context import TokenBuffer, common_prefix
+from localspec.spec.settings import Sampling
+from localspec.spec.types import Draft, Token, Tokens
+
+_CHAIN = 16  # candidates looked at: the latest ones; bounds the time per round whatever the history
+_LONGEST = 32  # a longer match is not a better one
+
+
+class Lookup:
+    name: ClassVar[str] = "lookup"
+
+    def __init__(self) -> None:
+        self._seen = TokenBuffer()
+        self._tokens: list[Token] = []  # the same tokens as Python ints: ten times faster to index one by one
+        self._latest: dict[int, int] = {}  # pair -> position of its second token
+        self._previous: list[int] = []  # position -> the one before with the same pair, -1: none
+
+    def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
+        self._follow(context)
+        start = self._continuation()
+        if start is None or limit < 1:
+            return Draft()
+        # A continuation that runs into the present goes on with itself: the text is repeating with that period.
+        period = len(self._tokens) - start
+        tokens = tuple(self._tokens[start + i % period] for i in range(limit))
+        return Draft(tokens, source=self.name)
+
+    def close(self) -> None:
+        pass
+
+    def _follow(self, context: Tokens) -> None:
+        common = common_prefix(self._seen.view, context)
+        while len(self._tokens) > common:
+            self._pop()
+        self._seen.truncate(common)
+        self._seen.extend(context[common:])
+        for token in self._seen.view[common:].tolist():
+            self._push(token)
+
+    def _push(self, token: Token) -> None:
+        self._tokens.append(token)
+        position = len(self._tokens) - 1
+        if position == 0:
+            self._previous.append(-1)
+            return
+        key = self._key(position)
+        self._previous.append(self._latest.get(key, -1))
+        self._latest[key] = position
+
+    def _pop(self) -> None:
+        position = len(self._tokens) - 1
+        before = self._previous.pop()
+        if position > 0:
+            key = self._key(position)
+            if before < 0:
+                del self._latest[key]
+            else:
+                self._latest[key] = before
+        self._tokens.pop()
+
+    def _key(self, position: int) -> int:
+        return self._tokens[position - 1] << 32 | self._tokens[position]
+
+    def _continuation(self) -> int | None:
+        """Where the continuation of the longest earlier match begins; the latest of equals (R47)."""
+        end = len(self._tokens) - 1
+        best, best_length = None, 0
+        candidate = self._previous[end] if end > 0 else -1
+        for _ in range(_CHAIN):
+            if candidate < 0:
+                break
+            length = self._match(candidate, end)
+            if length > best_length:
+                best, best_length = candidate + 1, length
+                if length >= _LONGEST:
+                    break
+            candidate = self._previous[candidate]
+        return best
+
+    def _match(self, candidate: int, end: int) -> int:
+        tokens, length = self._tokens, 2
+        most = min(_LONGEST, candidate + 1)
+        while length < most and tokens[candidate - length] == tokens[end - length]:
+            length += 1
+        return length
