@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from localspec.chat.answer import Answer
-from localspec.spec.stats import Stats, by_drafter, inter_token_latency
+from localspec.spec.stats import Stats, by_drafter, inter_token_latency, segments
+from localspec.spec.types import Finish
+
+_ENDED = {
+    Finish.CANCELLED: "stopped",
+    Finish.LENGTH: "length limit reached",
+    Finish.CONTEXT: "context full",
+}
 
 
 def tokens_per_second(answer: Answer) -> float | None:
@@ -57,3 +64,18 @@ def counts(stats: Stats) -> dict[str, Any]:
         "verify_s": stats.verify_s,
         "sample_s": stats.sample_s,
     }
+
+
+def footer(answer: Answer) -> str:
+    """One line for people: `stopped · 214 tokens · 92 tok/s · 61 % accepted · 2.9 a round · off → lookup`."""
+    stats, speed = answer.stats, tokens_per_second(answer)
+    parts = [_ENDED.get(answer.finish, "") if answer.finish else ""]
+    parts.append("1 token" if len(answer.token_ids) == 1 else f"{len(answer.token_ids):,} tokens")
+    if speed is not None:
+        parts.append(f"{speed:.{1 if speed < 10 else 0}f} tok/s")
+    if stats.acceptance_rate is not None:
+        parts.append(f"{stats.acceptance_rate:.0%} accepted".replace("%", " %"))
+    if stats.mean_acceptance_length is not None and stats.drafts:
+        parts.append(f"{stats.mean_acceptance_length:.1f} a round")
+    parts.append(" → ".join(run.method for run in segments(answer.rounds)) or answer.method)
+    return " · ".join(part for part in parts if part)
