@@ -25,6 +25,7 @@ class Answer:
     decode_s: float | None = None
     total_s: float | None = None
     error: str | None = None
+    tail: str = ""  # Finished.tail
 
     def extend(self, rounds: tuple[Round, ...], pieces: tuple[Piece, ...]) -> str:
         """Append what arrived; returns the new text."""
@@ -34,7 +35,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        return "".join(piece.text for piece in self.pieces)
+        return "".join(piece.text for piece in self.pieces) + self.tail
 
     @property
     def token_ids(self) -> tuple[int, ...]:

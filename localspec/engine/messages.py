@@ -139,6 +139,7 @@ class Finished:
     decode_s: float
     total_s: float
     environment: Environment
+    tail: str = ""  # text that was held back (half a character, the start of a stop string) when a stop came
 
 
 @dataclass(frozen=True, slots=True)

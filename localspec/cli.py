@@ -1,0 +1,103 @@
+"""The command line. Each command imports what it needs, so that `--help` stays as fast as typer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from localspec import __version__
+from localspec.errors import LocalspecError, UsageError
+from localspec.flags import AnswerFlags, ModelFlags, SamplingFlags, SpeculationFlags, spread
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """The console script: every LocalspecError becomes one line, one hint and an exit code."""
+    try:
+        app()
+    except LocalspecError as error:
+        print(f"localspec: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # localspec run ... | head
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"localspec {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def localspec(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True)] = False,
+) -> None:
+    """Chat with GGUF models in the terminal, decoded by an exact speculative loop."""
+
+
+@app.command()
+@spread
+def chat(
+    model: ModelFlags,
+    speculation: SpeculationFlags,
+    sampling: SamplingFlags,
+    answer: AnswerFlags,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen.")] = False,
+) -> None:
+    """Chat on the screen; line by line with --plain or without a terminal."""
+    from localspec.chatting import Setup, open_chat
+    from localspec.engine.messages import Load
+
+    setup = Setup(
+        Load(model.spec()),
+        sampling=sampling.sampling(),
+        system=answer.system,
+        **speculation.settings(),
+        **answer.settings(),
+    )
+    raise typer.Exit(open_chat(setup, plain=plain))
+
+
+@app.command()
+@spread
+def run(
+    prompt: Annotated[str, typer.Argument(help="What to ask; - reads standard input.")],
+    model: ModelFlags,
+    speculation: SpeculationFlags,
+    sampling: SamplingFlags,
+    answer: AnswerFlags,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all figures.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
+) -> None:
+    """Answer one prompt on standard output."""
+    from localspec.chat.message import Message
+    from localspec.engine.messages import Generate, Load
+    from localspec.run import run as answer_once
+
+    if raw and answer.system:
+        raise UsageError("--system needs the chat template that --raw leaves out.", "Drop one of the two.")
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text:
+        raise UsageError("The prompt is empty.", "Write it in quotes, or pipe it in and give - as the prompt.")
+    system = (Message("system", answer.system),) if answer.system else ()
+    command = Generate(
+        turn=0,
+        messages=() if raw else (*system, Message("user", text)),
+        prompt=text if raw else None,
+        sampling=sampling.sampling(),
+        **speculation.settings(),
+        **answer.settings(),
+    )
+    raise typer.Exit(answer_once(Load(model.spec()), command, as_json=as_json))

@@ -1,0 +1,122 @@
+"""`localspec run`: one answer to standard output, as text or as the JSON contract.
+
+Uses the engine in-process. Standard output is data, standard error is narration.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any, TextIO
+
+from localspec.chat.answer import Answer
+from localspec.chat.figures import footer, speculation, timings
+from localspec.engine.engine import Engine
+from localspec.engine.fold import apply
+from localspec.engine.messages import (
+    Emitted,
+    Environment,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    Load,
+    Notice,
+    Stop,
+)
+from localspec.errors import LocalspecError
+from localspec.spec.types import Finish
+
+SCHEMA = "localspec.run/1"
+STOPPED_BY_USER = 130
+
+
+class EngineFailed(LocalspecError):
+    """A Failed event as an exception: message, hint and exit code are the engine's."""
+
+    def __init__(self, event: Failed) -> None:
+        super().__init__(event.message, event.hint)
+        self.exit_code = event.exit_code
+
+
+@dataclass(slots=True)
+class _Listener:
+    """Collects the answer; streams its text unless the whole is wanted as JSON."""
+
+    answer: Answer
+    stream: TextIO | None
+    environment: Environment | None = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Emitted():
+                self._write(apply(self.answer, event))
+            case Finished():
+                self._write(apply(self.answer, event))
+                self.environment = event.environment
+            case Notice():
+                print(f"localspec: {event.text}", file=sys.stderr)
+            case Failed():
+                raise EngineFailed(event)
+
+    def _write(self, text: str) -> None:
+        if self.stream is not None and text:
+            self.stream.write(text)
+            self.stream.flush()
+
+
+def run(load: Load, command: Generate, *, as_json: bool) -> int:
+    """Load, answer, print; returns the exit code."""
+    listener = _Listener(Answer(command.method), None if as_json else sys.stdout)
+    engine = Engine(listener)
+    previous = signal.signal(signal.SIGINT, lambda *_: _interrupt(engine))
+    try:
+        engine.handle(load)
+        engine.handle(command)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        engine.close()
+    answer, environment = listener.answer, listener.environment
+    assert environment is not None
+    if as_json:
+        json.dump(document(answer, command, environment), sys.stdout, ensure_ascii=False, indent=2)
+    print()
+    if not as_json and sys.stderr.isatty():
+        print(f"[{footer(answer)}]", file=sys.stderr)
+    return STOPPED_BY_USER if answer.finish is Finish.CANCELLED else 0
+
+
+def _interrupt(engine: Engine) -> None:
+    """The first Ctrl+C ends the answer and keeps it; the second ends the program."""
+    engine.inbox.put(Stop())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def document(answer: Answer, command: Generate, environment: Environment) -> dict[str, Any]:
+    """The JSON contract of `run --json` (docs/json.md). Names are stable."""
+    assert answer.finish is not None
+    return {
+        "schema": SCHEMA,
+        "text": answer.text,
+        "token_ids": list(answer.token_ids),
+        "finish_reason": answer.finish.value,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": len(answer.token_ids),
+        "timings": timings(answer),
+        "speculation": speculation(answer, command.method, command.verifier),
+        "sampling": asdict(command.sampling)
+        | {"seed": answer.seed, "max_tokens": command.max_tokens, "stop": command.stop},
+        "environment": _environment(environment),
+    }
+
+
+def _environment(environment: Environment) -> dict[str, Any]:
+    models = [
+        {"role": m.role, "path": m.path, "bytes": m.bytes, "fingerprint": m.fingerprint, "n_ctx": m.n_ctx}
+        | {"gpu_layers": m.gpu_layers, "flash_attn": m.flash_attn}
+        | {"cache_type_k": m.cache_type_k, "cache_type_v": m.cache_type_v}
+        for m in environment.models
+    ]
+    return asdict(environment) | {"devices": list(environment.devices), "models": models}
