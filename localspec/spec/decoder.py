@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from localspec.errors import CannotRewind, PromptTooLong
+from localspec.errors import CannotRewind, PromptTooLong, UsageError
 from localspec.spec.context import TokenBuffer, common_prefix
 from localspec.spec.length import Length
 from localspec.spec.sampling import LazyRows
@@ -39,6 +39,8 @@ class SpeculativeDecoder:
         Returns how many tokens were still cached. `progress(done, total)` after each chunk; `stopped()` is asked
         between chunks, and the cache then holds what was read. Raises PromptTooLong.
         """
+        if not len(prompt):
+            raise UsageError("The prompt is empty.", "A model needs at least one token to go on from.")
         if len(prompt) >= self.model.n_ctx:
             raise PromptTooLong(len(prompt), self.model.n_ctx)
         wanted = np.asarray(prompt[:-1], np.int32)
@@ -80,6 +82,8 @@ class SpeculativeDecoder:
 
     def _bound(self, prompt: int, max_tokens: int | None) -> tuple[int, Finish]:
         """The context length at which the answer must end, and the reason that it then gives."""
+        if max_tokens is not None and max_tokens < 1:
+            raise UsageError(f"--max-tokens is {max_tokens}.", "It must be at least 1.")
         if max_tokens is not None and prompt + max_tokens <= self.model.n_ctx:
             return prompt + max_tokens, Finish.LENGTH
         return self.model.n_ctx, Finish.CONTEXT
