@@ -6,6 +6,7 @@ LocalspecError                 exit code 1
 │   ├── PromptTooLong          the prompt alone does not fit the context
 │   └── SamplingError          a sampling setting outside its range
 ├── ModelLoadError             a file could not be loaded; carries the native log lines
+├── LoadCancelled              the user stopped a load; exit code 130
 ├── ModelError                 a loaded model refused to go on (NaN logits, failed decode)
 │   └── CannotRewind           this model's cache cannot be cut there
 └── EngineDied                 the engine process ended by itself
@@ -65,6 +66,13 @@ class ModelLoadError(LocalspecError):
         self.path = path
         self.reason = reason
         self.lines = lines
+
+
+class LoadCancelled(LocalspecError):
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("Loading was stopped.")
 
 
 class ModelError(LocalspecError):

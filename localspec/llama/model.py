@@ -1,0 +1,186 @@
+"""A language model on llama.cpp's low-level calls: the LanguageModel of spec/types.py.
+
+llama.cpp ends the process on most wrong arguments. So every size is checked here first, and a request that breaks
+a rule is a ModelError that leaves the cache as `cached` says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from localspec import gguf
+from localspec.errors import ModelError
+from localspec.llama import devices
+from localspec.llama.batch import Batch
+from localspec.llama.choices import Attention, Choices, Machine, choose
+from localspec.llama.load import open_context, open_model
+from localspec.llama.memory import Memory
+from localspec.llama.native import Native, Pointer, lc
+from localspec.llama.vocab import Vocab
+from localspec.model import ModelInfo, ModelSpec
+from localspec.spec.types import Logits, Tokens
+
+MAX_ROWS = 65  # drafts of up to 64 tokens
+
+_FAILURES = {
+    1: ("The context is full.", "Start a new conversation, or load the model with a larger --n-ctx."),
+    2: ("The decode was aborted.", "Try again."),
+    -1: ("llama.cpp refused the tokens.", "This is a bug in localspec; please report it."),
+    -2: ("There was not enough memory for the computation.", "Use a smaller --n-ctx or fewer --gpu-layers."),
+    -3: ("The computation failed.", "Load the model again; `localspec doctor` shows the devices."),
+}
+
+
+class LlamaModel:
+    """Owns a model and one context with one sequence. One thread at a time. Close it."""
+
+    def __init__(self, native: Native, model: Pointer, context: Pointer, *, max_rows: int, swa_full: bool) -> None:
+        self._native, self._context = native, context
+        self.vocab = Vocab(native, model)
+        self.n_vocab = self.vocab.size
+        self.n_ctx: int = lc.llama_n_ctx(context)
+        self.n_batch: int = lc.llama_n_batch(context)
+        self.max_rows = max_rows
+        self._batch = Batch(native, self.n_batch)
+        self._tokens = np.empty(self.n_ctx, np.int32)
+        self._readable = self._tokens.view()
+        self._readable.setflags(write=False)
+        self._length = 0
+        self._memory = Memory(context, model, swa_full=swa_full)
+        self._memory.probe(lambda: self.decode((0, 0), rows=0))
+        self._length = 0
+        self.info: ModelInfo  # set by load
+
+    @classmethod
+    def load(
+        cls,
+        spec: ModelSpec,
+        *,
+        max_rows: int = MAX_ROWS,
+        on_progress: Callable[[float], bool] | None = None,
+        role: str = "target",
+        swa_full: bool = True,
+    ) -> LlamaModel:
+        """Raises ModelLoadError, UsageError for a setting that can't be, LoadCancelled when `on_progress` returned
+        False. `swa_full` False saves memory on models with windowed attention, and gives up their rewinding."""
+        header = gguf.check(spec.path)
+        machine = Machine(devices.list_devices(), devices.physical_cores(), devices.usable_cpus())
+        choices = choose(spec, header, machine)
+        native = Native()
+        try:
+            handle = open_model(native, spec.path, gpu_layers=choices.gpu_layers, on_progress=on_progress)
+            context, attention = open_context(
+                native, handle, spec.path, choices, max_rows=max_rows, swa_full=swa_full
+            )
+            model = cls(native, handle, context, max_rows=max_rows, swa_full=swa_full)
+            model.info = _info(model, handle, header, choices, attention, role)
+        except BaseException:
+            native.close()
+            raise
+        return model
+
+    def close(self) -> None:
+        """Give all memory back. Rows of logits that are still held become invalid."""
+        self._native.close()
+
+    @property
+    def cached(self) -> NDArray[np.int32]:
+        """What the cache holds, in order: a view that later decodes and rewinds write to."""
+        return self._readable[: self._length]
+
+    def decode(self, tokens: Tokens, *, rows: int) -> Logits:
+        self._native.check()
+        ids = self._checked(tokens, rows)
+        code = lc.llama_decode(self._context, self._batch.fill(ids, self._length, rows))
+        if code:
+            self._fail(code)
+        end = self._length + len(ids)
+        self._tokens[self._length : end] = ids
+        self._length = end
+        return self._rows(rows)
+
+    def rewind(self, length: int) -> None:
+        self._native.check()
+        if not 0 <= length <= self._length:
+            raise ModelError(f"The cache holds {self._length} tokens; it can't be cut to {length}.")
+        try:
+            self._memory.rewind(self._length, length)
+        finally:
+            self._length = self._memory.held()
+
+    def reusable(self, length: int) -> int:
+        """The longest prefix of at most `length` cached tokens that `rewind` can really reach."""
+        return self._memory.reusable(self._length, min(length, self._length))
+
+    @property
+    def rollback(self) -> str:
+        """What the cache can take back; see memory.py."""
+        return self._memory.rollback
+
+    @property
+    def speculation_off(self) -> str | None:
+        """Why drafts can't be checked on this model, as a sentence; None when they can."""
+        return self._memory.speculation_off
+
+    def _checked(self, tokens: Tokens, rows: int) -> NDArray[np.int64]:
+        ids = np.asarray(tokens, dtype=np.int64)
+        n = len(ids)
+        if not 1 <= n <= self.n_batch:
+            raise ModelError(f"A decode takes 1 to {self.n_batch} tokens, not {n}.")
+        if not 0 <= rows <= min(n, self.max_rows):
+            raise ModelError(f"A decode of {n} tokens gives 0 to {min(n, self.max_rows)} rows, not {rows}.")
+        if self._length + n > self.n_ctx:
+            raise ModelError(*_FAILURES[1])
+        if ids.min() < 0 or ids.max() >= self.n_vocab:
+            raise ModelError(f"A token is outside the vocabulary of {self.n_vocab:,}.")
+        return ids
+
+    def _rows(self, rows: int) -> Logits:
+        if rows == 0:
+            return np.empty((0, self.n_vocab), np.float32)
+        pointer = lc.llama_get_logits(self._context)
+        if not pointer:
+            raise ModelError("llama.cpp returned no logits.", "Load the model again.")
+        return np.ctypeslib.as_array(pointer, shape=(rows, self.n_vocab))
+
+    def _fail(self, code: int) -> None:
+        if code not in (1, -1):  # those two leave the cache alone
+            self._length = self._memory.recover(self._length)
+        message, hint = _FAILURES.get(code, (f"llama.cpp failed with code {code}.", "Load the model again."))
+        raise ModelError(message, hint)
+
+
+def _info(
+    model: LlamaModel, handle: Pointer, header: gguf.Header, choices: Choices, attention: Attention, role: str
+) -> ModelInfo:
+    return ModelInfo(
+        role=role,
+        path=header.path,
+        name=header.name,
+        description=_description(handle),
+        architecture=header.architecture,
+        bytes=sum(os.path.getsize(part) for part in gguf.shards(header)),
+        fingerprint=gguf.fingerprint(header.path, header),
+        n_ctx=model.n_ctx,
+        n_ctx_train=lc.llama_model_n_ctx_train(handle),
+        n_vocab=model.n_vocab,
+        n_layer=lc.llama_model_n_layer(handle),
+        gpu_layers=choices.gpu_layers,
+        threads=choices.threads,
+        flash_attn=attention.flash == "on",
+        cache_type_k=attention.k,
+        cache_type_v=attention.v,
+        rollback=model.rollback,
+        speculation_off=model.speculation_off,
+    )
+
+
+def _description(handle: Pointer) -> str:
+    buffer = ctypes.create_string_buffer(256)
+    lc.llama_model_desc(handle, buffer, len(buffer))
+    return buffer.value.decode(errors="replace")

@@ -1,0 +1,104 @@
+"""A model's vocabulary: text to tokens, tokens to bytes, and the tokens with a meaning of their own.
+
+llama.cpp ends the process on an id outside the vocabulary, so ids are checked here. Everything that needs a call
+per token is built once, when first asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cached_property
+
+from localspec.errors import ModelError
+from localspec.llama.native import Native, Pointer, lc
+from localspec.spec.types import Token
+
+
+class Vocab:
+    """Belongs to a loaded model and ends with it. `bos` and `eos` are None where the model has none."""
+
+    def __init__(self, native: Native, model: Pointer) -> None:
+        self._native, self._model = native, model
+        self._vocab: Pointer = lc.llama_model_get_vocab(model)
+        self.size: int = lc.llama_vocab_n_tokens(self._vocab)
+        self.add_bos: bool = lc.llama_vocab_get_add_bos(self._vocab)
+        self.bos = self._optional(lc.llama_vocab_bos(self._vocab))
+        self.eos = self._optional(lc.llama_vocab_eos(self._vocab))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def close(self) -> None:
+        """For a vocabulary that was loaded alone."""
+        self._native.close()
+
+    @cached_property
+    def bos_text(self) -> str:
+        return self._text(self.bos)
+
+    @cached_property
+    def eos_text(self) -> str:
+        return self._text(self.eos)
+
+    @cached_property
+    def eog(self) -> frozenset[Token]:
+        """Every token that ends a generation; most vocabularies have several."""
+        self._native.check()
+        return frozenset(i for i in range(self.size) if lc.llama_vocab_is_eog(self._vocab, i))
+
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """The bytes of each token in a text, by id; a control token has none."""
+        return [self._piece(token, special=False) for token in range(self.size)]
+
+    @cached_property
+    def spellings(self) -> list[bytes]:
+        """As `pieces`, with control tokens spelt out (`<|im_end|>`)."""
+        return [self._piece(token, special=True) for token in range(self.size)]
+
+    @property
+    def chat_template(self) -> str | None:
+        return self.template(None)
+
+    def template(self, name: str | None) -> str | None:
+        """The model's own Jinja template, or the one it keeps under `name`; None if there is no such thing."""
+        self._native.check()
+        text = lc.llama_model_chat_template(self._model, name.encode() if name else None)
+        return text.decode(errors="replace") if text else None
+
+    def tokenise(self, text: str, *, special: bool, bos: bool) -> list[Token]:
+        """The ids of `text`. `special` reads `<|im_end|>` as the control token, else as plain characters.
+        `bos` puts the begin token in front, if the vocabulary has one; nothing is ever added behind."""
+        self._native.check()
+        data = text.encode(errors="replace")
+        start = [self.bos] if bos and self.bos is not None else []
+        room = len(data) + 2
+        while True:
+            ids = (lc.llama_token * room)()
+            count = lc.llama_tokenize(self._vocab, data, len(data), ids, room, False, special)
+            if count >= 0:
+                return [*start, *ids[:count]]
+            if count == -(2**31):
+                raise ModelError("The text is too long to tokenise.", "Shorten it.")
+            room = -count
+
+    def _piece(self, token: Token, *, special: bool) -> bytes:
+        self._native.check()
+        room = 64
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            count = lc.llama_token_to_piece(self._vocab, token, buffer, room, 0, special)
+            if count >= 0:
+                return buffer.raw[:count]
+            room = -count
+
+    def _text(self, token: Token | None) -> str:
+        if token is None:
+            return ""
+        self._native.check()
+        text: str = lc.llama_vocab_get_text(self._vocab, token).decode(errors="replace")
+        return text
+
+    def _optional(self, token: Token) -> Token | None:
+        """-1 stands for none; an id outside the vocabulary (a damaged header) would end the process later."""
+        return token if 0 <= token < self.size else None
