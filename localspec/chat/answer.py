@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from localspec.chat.message import Message, Piece
 from localspec.spec.stats import Stats, fold
 from localspec.spec.types import Finish, Round
+
+
+class Ending(Protocol):
+    """What the engine says at the end of an answer: its Finished event, which this room may not import."""
+
+    @property
+    def reason(self) -> Finish: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def reused_tokens(self) -> int: ...
+    @property
+    def prefill_s(self) -> float: ...
+    @property
+    def ttft_s(self) -> float | None: ...
+    @property
+    def decode_s(self) -> float: ...
+    @property
+    def total_s(self) -> float: ...
+    @property
+    def tail(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -32,6 +56,12 @@ class Answer:
         self.rounds.extend(rounds)
         self.pieces.extend(pieces)
         return "".join(piece.text for piece in pieces)
+
+    def end(self, ending: Ending) -> None:
+        self.finish, self.seed, self.tail = ending.reason, ending.seed, ending.tail
+        self.prompt_tokens, self.reused_tokens = ending.prompt_tokens, ending.reused_tokens
+        self.prefill_s, self.ttft_s = ending.prefill_s, ending.ttft_s
+        self.decode_s, self.total_s = ending.decode_s, ending.total_s
 
     @property
     def text(self) -> str:
