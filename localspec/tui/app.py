@@ -1,0 +1,81 @@
+"""The Textual application: themes, keys, palette. No logic: the chat's is in conversation.py."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from localspec.engine.client import EngineClient
+from localspec.engine.messages import DEFAULT_DRAFT_TOKENS, Load
+from localspec.spec.settings import Sampling
+from localspec.tui.conversation import Conversation
+from localspec.tui.options import Options
+from localspec.tui.screens.chat import ChatScreen
+from localspec.tui.screens.help import HelpScreen
+from localspec.tui.theme import DARK, THEMES
+from localspec.tui.widgets.prompt import Prompt
+
+
+class ChatApp(App[None]):
+    TITLE = "localspec"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1,ctrl+underscore", "help", "Help", id="app.help", priority=True),
+        Binding("ctrl+p", "command_palette", "Every command, and the theme", id="app.palette", priority=True),
+        Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),
+    ]
+
+    def __init__(  # noqa: PLR0913
+        self,
+        client: EngineClient,
+        load: Load,
+        *,
+        title: str,
+        method: str = "lookup",
+        draft_tokens: int = DEFAULT_DRAFT_TOKENS,
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+        system: str | None = None,
+        stop: tuple[str, ...] = (),
+        folder: Path | None = None,
+    ) -> None:
+        """`folder` is where exports go; None is the current one."""
+        super().__init__()
+        options = Options(title, method, draft_tokens, sampling or Sampling(), max_tokens, system, stop)
+        self.conversation = Conversation(client, load, options)
+        self.folder = folder or Path.cwd()
+        self._client = client
+
+    def on_mount(self) -> None:
+        for theme in THEMES:
+            self.register_theme(theme)
+        if "TEXTUAL_THEME" not in os.environ:
+            self.theme = DARK.name
+        self.push_screen(ChatScreen(self._client, self.conversation, self.folder))
+
+    def on_unmount(self) -> None:
+        self._client.close()
+
+    def action_help(self) -> None:
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self._explained()))
+
+    def _explained(self) -> Iterable[Binding]:
+        for bindings in (Prompt.BINDINGS, ChatScreen.BINDINGS, ChatApp.BINDINGS):
+            yield from (binding for binding in bindings if isinstance(binding, Binding))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        if isinstance(screen, ChatScreen):
+            for binding in ChatScreen.BINDINGS:
+                if isinstance(binding, Binding):
+                    yield SystemCommand(
+                        binding.description, f"Key: {binding.key}", partial(screen.run_action, binding.action)
+                    )
+        yield SystemCommand("Help", "Keys and figures", self.action_help)

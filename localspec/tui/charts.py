@@ -1,0 +1,79 @@
+"""Numbers as text: bars, sparklines, gauges, and folds of rounds into the columns of a strip. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from localspec.spec.stats import Stats, fold
+from localspec.spec.types import Round
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+SWITCH = "│"  # where the method was switched
+
+
+def bar(share: float, width: int) -> str:
+    """A horizontal bar, exact to an eighth of a cell and padded to `width`."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+
+def level(share: float) -> str:
+    return _LEVELS[min(max(int(share * len(_LEVELS)), 0), len(_LEVELS) - 1)]
+
+
+def stacked(shares: Sequence[float], width: int) -> list[int]:
+    """How many of `width` cells each share gets: all of them are given out, the largest remainders first."""
+    total = sum(shares)
+    if total <= 0:
+        return [0] * len(shares)
+    exact = [share / total * width for share in shares]
+    cells = [int(cell) for cell in exact]
+    most_left = sorted(range(len(shares)), key=lambda i: exact[i] - cells[i], reverse=True)
+    for i in most_left[: width - sum(cells)]:
+        cells[i] += 1
+    return cells
+
+
+def strip(rounds: Sequence[Round], width: int, value: Callable[[Stats], float | None], top: float = 0.0) -> str:
+    """The whole answer from left to right in at most `width` columns, one mark at each switch of the method.
+
+    A column stands for 1, 2, 4, ... rounds, so that the picture changes its scale seldom. `top` is the value of a
+    full column; 0 takes the largest one. A column without a value is a blank.
+    """
+    segments = [list(group) for _, group in groupby(rounds, key=lambda r: r.method)]
+    size = 1
+    while len(segments) - 1 + sum(-(-len(segment) // size) for segment in segments) > width and size < len(rounds):
+        size *= 2
+    runs = [[value(fold(s[i : i + size])) for i in range(0, len(s), size)] for s in segments]
+    highest = top or max((v for run in runs for v in run if v is not None), default=0.0) or 1.0
+    text = SWITCH.join("".join(" " if v is None else level(v / highest) for v in run) for run in runs)
+    return text[-width:]
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{share * 100:.0f} %"
+
+
+def speed(tokens_per_second: float | None) -> str:
+    if tokens_per_second is None:
+        return "–"
+    return f"{tokens_per_second:.{1 if tokens_per_second < 10 else 0}f}"
+
+
+def length(tokens: float | None) -> str:
+    return "–" if tokens is None else f"{tokens:.1f}"
+
+
+def short(number: int) -> str:
+    """1,240 -> 1.2k: for the places where every cell counts."""
+    if number < 1000:
+        return str(number)
+    thousands = number / 1000
+    return f"{thousands:.1f}k" if thousands < 9.95 else f"{thousands:.0f}k"
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.{1 if seconds < 0.01 else 0}f} ms"

@@ -1,0 +1,280 @@
+"""The chat: drains the engine on a timer, draws the conversation, turns keys into what the conversation can do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Markdown
+
+from localspec.chat.session import Node
+from localspec.engine.client import EngineClient
+from localspec.errors import LocalspecError
+from localspec.tui.conversation import DRAFT_LENGTHS, Conversation
+from localspec.tui.export import export
+from localspec.tui.text import visible
+from localspec.tui.widgets.prompt import Prompt
+from localspec.tui.widgets.queue_view import QueueView
+from localspec.tui.widgets.stats_line import StatsLine
+from localspec.tui.widgets.stats_panel import StatsPanel
+from localspec.tui.widgets.status_line import StatusLine
+from localspec.tui.widgets.title_line import TitleLine
+from localspec.tui.widgets.transcript import Transcript
+from localspec.tui.widgets.welcome import Welcome
+
+log = logging.getLogger(__name__)
+
+DRAINS_PER_SECOND = 20
+_FIGURES_EVERY = 4  # drains: numbers that change more often can't be read
+_STYLES = sorted(Path(__file__).parent.parent.glob("widgets/*.tcss"))
+_BUSY = "The answer is still being written. Esc stops it."
+
+
+class ChatScreen(Screen[None]):
+    CSS_PATH: ClassVar = ["chat.tcss", *_STYLES]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    AUTO_FOCUS = "Prompt"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "Stop the answer, or leave editing", id="chat.stop"),
+        Binding("ctrl+r", "regenerate", "Answer again, beside this answer", id="chat.regenerate"),
+        Binding("alt+left", "sibling(-1)", "The answer before this one", id="chat.older", priority=True),
+        Binding("alt+right", "sibling(1)", "The answer after this one", id="chat.newer", priority=True),
+        Binding("f3,ctrl+t", "next_method", "Switch the method, also in mid-answer", id="chat.method"),
+        Binding("f4,ctrl+g", "next_length", "Change the draft length", id="chat.length"),
+        Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
+        Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
+        Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
+        Binding("ctrl+y", "copy_answer", "Copy the last answer", id="chat.copy", priority=True),
+        Binding("ctrl+c", "interrupt", "Copy the selection, or stop, or quit", id="chat.interrupt", priority=True),
+    ]
+
+    def __init__(self, client: EngineClient, conversation: Conversation, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self.conversation = conversation
+        self.editing: Node | None = None
+        self._client = client
+        self._drains = 0
+        self._stale = False
+        self._reported: set[str] = set()
+
+    def compose(self) -> ComposeResult:
+        yield TitleLine(self.conversation)
+        with Horizontal(id="body"):
+            yield Transcript(self.conversation)
+            yield StatsPanel(self.conversation)
+        yield QueueView(self.conversation)
+        yield StatsLine(self.conversation)
+        yield Prompt()
+        yield StatusLine(self.conversation)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._begin)
+
+    async def _begin(self) -> None:
+        with self._guarded():
+            self.conversation.start()
+        self.set_interval(1 / DRAINS_PER_SECOND, self.drain)
+
+    # From the engine to the screen
+
+    async def drain(self) -> None:
+        """Take in everything that is pending, and draw it once."""
+        with self._guarded():
+            events = self._client.poll()
+            for event in events:
+                self.conversation.fold(event)
+            self._drains += 1
+            self._stale = self._stale or bool(events)
+            due = self._drains % _FIGURES_EVERY == 0
+            if events or (due and self._stale):
+                await self.draw(figures=due or not self.conversation.running)
+
+    async def draw(self, *, figures: bool = True) -> None:
+        await self.query_one(Transcript).follow(figures=figures)
+        self._give_back()
+        if not figures:
+            return
+        self._stale = False
+        self.query_one(StatsPanel).follow()
+        self.query_one(QueueView).follow()
+        for line in self.query("TitleLine, StatsLine, StatusLine, Welcome"):
+            line.refresh(layout=isinstance(line, Welcome))
+
+    def _give_back(self) -> None:
+        """Prompts that got no answer go back to the editor, before what was typed since."""
+        while returned := self.conversation.take_returned():
+            prompt = self.query_one(Prompt)
+            typed = prompt.text
+            prompt.put(f"{returned.text}\n{typed}" if typed.strip() else returned.text)
+            self._edit(returned.instead_of)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """What is wrong with the world is said in the transcript; a bug is logged, and shown once."""
+        try:
+            yield
+        except LocalspecError as error:
+            self.conversation.say(error.message, error.hint, error=True)
+            self._stale = True
+        except Exception as error:
+            log.exception("bug in the chat")
+            if repr(error) not in self._reported:
+                self._reported.add(repr(error))
+                self.notify(visible(repr(error)), title="This is a bug", severity="error", markup=False, timeout=20)
+
+    # From the user to the conversation
+
+    @on(Prompt.Sent)
+    async def _sent(self, event: Prompt.Sent) -> None:
+        chat, prompt = self.conversation, self.query_one(Prompt)
+        if self.editing and chat.running:
+            self._hint(_BUSY)
+            return
+        with self._guarded():
+            if not event.text.strip():
+                chat.resume()
+            elif self.editing:
+                chat.edit(self.editing, event.text)
+            else:
+                chat.submit(event.text)
+            prompt.put("")
+            self._edit(None)
+            self.query_one(Transcript).anchor()
+            await self.draw()
+
+    @on(Prompt.Recalled)
+    def _recalled(self, event: Prompt.Recalled) -> None:
+        """Up takes back the last queued prompt, else leafs through the messages that were sent."""
+        chat, prompt = self.conversation, self.query_one(Prompt)
+        if event.step < 0 and chat.queue and not self.editing:
+            prompt.put(chat.queue.pop())
+            self.query_one(QueueView).follow()
+            return
+        own = [node for node in chat.session.path if node.message]
+        place = own.index(self.editing) if self.editing in own else len(own)
+        target = max(0, place + event.step)
+        node = own[target] if target < len(own) else None
+        if node is not self.editing:
+            prompt.put(node.message.text if node and node.message else "")
+            self._edit(node)
+
+    def _edit(self, node: Node | None) -> None:
+        self.editing = node
+        title = "editing an earlier message: Enter asks it beside the old one, Esc leaves it" if node else ""
+        self.query_one(Prompt).border_title = title
+
+    @on(Markdown.LinkClicked)
+    def _link(self, event: Markdown.LinkClicked) -> None:
+        """The model may write any link: only those for a browser are followed."""
+        if event.href.startswith(("https://", "http://")):
+            self.app.open_url(event.href)
+
+    def on_click(self) -> None:
+        self.query_one(Prompt).focus()
+
+    async def action_stop(self) -> None:
+        if self.editing:
+            self.query_one(Prompt).put("")
+            self._edit(None)
+        elif self.conversation.running:
+            with self._guarded():
+                self.conversation.stop()
+                await self.draw()
+        elif self.has_class("-flipped"):
+            await self.action_flip_panel()
+
+    async def action_regenerate(self) -> None:
+        chat = self.conversation
+        if chat.running:
+            self._hint(_BUSY)
+        elif not chat.answers:
+            self._hint("There is no answer yet.")
+        elif not chat.methods:
+            self._hint("No model is loaded.")
+        else:
+            sampling = chat.options.sampling
+            if sampling.greedy or sampling.seed is not None:
+                self._hint("The seed is fixed, or the temperature is 0: expect the same text again.")
+            with self._guarded():
+                chat.regenerate()
+                await self.draw()
+
+    async def action_sibling(self, step: int, node_id: int | None = None) -> None:
+        """Show a neighbour of the given message, else of the last one that has any."""
+        chat = self.conversation
+        with_siblings = [node for node in chat.session.path if len(node.siblings) > 1]
+        nodes = [node for node in with_siblings if node_id in (None, node.id)]
+        if chat.running:
+            self._hint(_BUSY)
+        elif nodes:
+            chat.session.step(nodes[-1], step)
+            with self._guarded():
+                await self.draw()
+
+    async def action_next_method(self) -> None:
+        chat = self.conversation
+        methods = chat.methods
+        if len(methods) < 2:
+            self._hint(
+                "This model decodes plainly: there is no other method." if methods else "No model is loaded."
+            )
+            return
+        place = methods.index(chat.method) if chat.method in methods else -1
+        await self._use(methods[(place + 1) % len(methods)], chat.draft_tokens)
+
+    async def action_next_length(self) -> None:
+        chat = self.conversation
+        longer = [n for n in DRAFT_LENGTHS if n > chat.draft_tokens]
+        await self._use(chat.method, longer[0] if longer else DRAFT_LENGTHS[0])
+
+    async def _use(self, method: str, draft_tokens: int) -> None:
+        with self._guarded():
+            self.conversation.use(method, draft_tokens)
+            await self.draw()
+
+    async def action_reload(self) -> None:
+        with self._guarded():
+            self.conversation.start()
+            await self.draw()
+
+    async def action_flip_panel(self) -> None:
+        self.toggle_class("-flipped")
+        self.call_after_refresh(self.draw)
+
+    def action_export(self) -> None:
+        with self._guarded():
+            export(self.app, self.conversation, self._folder)
+
+    def action_copy_answer(self) -> None:
+        answer = self.conversation.shown
+        if answer is None or not answer.text:
+            self._hint("There is no answer to copy yet.")
+            return
+        self.app.copy_to_clipboard(visible(answer.text))
+        self._hint(f"Copied the answer: {len(answer.text):,} characters.")
+
+    async def action_interrupt(self) -> None:
+        selected = self.get_selected_text() or self.query_one(Prompt).selected_text
+        if selected:
+            self.app.copy_to_clipboard(selected)
+        elif self.conversation.running:
+            await self.action_stop()
+        else:
+            self._hint("Ctrl+Q quits.")
+
+    def action_scroll(self, pages: int) -> None:
+        panel, transcript = self.query_one(StatsPanel), self.query_one(Transcript)
+        target = transcript if transcript.display else panel
+        target.scroll_page_up() if pages < 0 else target.scroll_page_down()
+
+    def _hint(self, text: str) -> None:
+        self.notify(text, markup=False, timeout=4)

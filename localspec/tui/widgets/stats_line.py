@@ -1,0 +1,30 @@
+"""The figures of the answer on one line, where there is no room for the panel."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widget import Widget
+
+from localspec.chat.figures import tokens_per_second
+from localspec.tui.charts import length, percent, speed
+from localspec.tui.conversation import Conversation
+
+
+class StatsLine(Widget):
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__()
+        self._conversation = conversation
+
+    def render(self) -> Content:
+        return Content.assemble(" ", self._figures(), ("   F7 more", "$text-muted"))
+
+    def _figures(self) -> Content:
+        chat, answer = self._conversation, self._conversation.shown
+        if answer is None or not answer.rounds:
+            return Content.styled("speed and acceptance appear here", "$text-muted")
+        stats = answer.stats
+        return Content.assemble(
+            (f"{speed(tokens_per_second(answer))} tok/s", "bold"),
+            *(" · ", (percent(stats.acceptance_rate), "$accepted"), " · "),
+            *(length(stats.mean_acceptance_length), f" · {chat.method} k={chat.draft_tokens}"),
+        )

@@ -1,0 +1,44 @@
+"""The first line: what is loaded, or how far loading is."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widget import Widget
+
+from localspec.engine.messages import Died, Failed, Loading, Ready
+from localspec.tui.charts import bar
+from localspec.tui.conversation import Conversation
+from localspec.tui.text import one_line
+
+_HELP = "F1 help "
+
+
+class TitleLine(Widget):
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__()
+        self._conversation = conversation
+
+    def render(self) -> Content:
+        left = Content.assemble((" localspec ", "bold $primary"), " ", self._state())
+        room = self.size.width - len(_HELP)
+        return Content.assemble(
+            left.truncate(max(0, room - 1), ellipsis=True, pad=True), " ", (_HELP, "$text-muted")
+        )
+
+    def _state(self) -> Content:
+        name = one_line(self._conversation.model_name, 60)
+        match self._conversation.engine:
+            case Loading(fraction=fraction):
+                return Content.assemble(
+                    ("loading ", "$text-muted"),
+                    name,
+                    " ",
+                    (bar(fraction, 12), "$primary on $panel"),
+                    f" {fraction:4.0%}",
+                )
+            case Ready():
+                return Content.assemble((name, "bold"), (f"  +  {self._conversation.method}", "$text-muted"))
+            case Failed():
+                return Content.assemble(name, ("  could not be loaded", "$text-error"))
+            case Died():
+                return Content.assemble(name, ("  engine stopped · F8 reloads", "$text-error"))
