@@ -74,6 +74,7 @@ class TextStream:
     """What the decoder asks after each token: is this the end? Collects the text on the way, one per token."""
 
     def __init__(self, pieces: Sequence[bytes], stops: Sequence[str], eog: Container[Token]) -> None:
+        self.pieces = pieces
         self._detokenizer = Detokenizer(pieces)
         self._scanner = StopScanner(stops)
         self._eog = eog

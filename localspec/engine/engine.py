@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from time import perf_counter
 
+from localspec.chat.detok import TextStream
 from localspec.engine.environment import environment
 from localspec.engine.inbox import Inbox
 from localspec.engine.loaded import Loaded
@@ -89,16 +90,17 @@ class Engine:
     def _generate(self, command: Generate) -> None:
         started = perf_counter()
         loaded = self._require()
-        prompt, notices = loaded.prompt(command)
-        for notice in (*notices, *loaded.choose(command.method, command.draft_tokens, command.verifier)):
+        prompt = loaded.prompt(command)
+        for notice in (*prompt.notices, *loaded.choose(command.method, command.draft_tokens, command.verifier)):
             self._notice(notice, command.turn)
         seed = command.sampling.seed if command.sampling.seed is not None else secrets.randbits(31)
-        reused, stopped = self._prefill(loaded, command.turn, prompt)
+        reused, stopped = self._prefill(loaded, command.turn, prompt.ids)
         read = perf_counter()
-        outbox = Outbox(lambda rounds, pieces: self._emit(Emitted(command.turn, rounds, pieces)), loaded, command)
+        text = TextStream(loaded.pieces, (*command.stop, *prompt.stops), loaded.eog)
+        outbox = Outbox(lambda rounds, pieces: self._emit(Emitted(command.turn, rounds, pieces)), text, command.resume)
         reason = Finish.CANCELLED
         if not stopped:
-            reason = self._decode(loaded, command, prompt, seed, outbox)
+            reason = self._decode(loaded, command, prompt.ids, seed, outbox)
         tail = outbox.close()
         ended = perf_counter()
         self._emit(
@@ -106,7 +108,7 @@ class Engine:
                 turn=command.turn,
                 reason=reason,
                 seed=seed,
-                prompt_tokens=len(prompt),
+                prompt_tokens=len(prompt.ids),
                 reused_tokens=reused,
                 prefill_s=read - started,
                 ttft_s=outbox.first_at - started if outbox.first_at is not None else None,

@@ -77,18 +77,28 @@ class Loaded:
             self.decoder.length = Fixed(min(draft_tokens, most))
         return notices
 
-    def prompt(self, command: Generate) -> tuple[list[int], tuple[str, ...]]:
-        """The token ids to start from, and notices about how they came to be."""
+    def prompt(self, command: Generate) -> Prompt:
         vocab = self.target.vocab
         if command.prompt is not None:
-            ids, notices = vocab.tokenise(command.prompt, special=True, bos=vocab.add_bos), ()
+            prompt = Prompt(vocab.tokenise(command.prompt, special=True, bos=vocab.add_bos))
         else:
             rendered = self.template.render(command.messages)
-            ids, notices = encode(rendered, command.messages, vocab), rendered.notices
-        if not ids:
+            prompt = Prompt(encode(rendered, command.messages, vocab), rendered.notices, rendered.stops)
+        if not prompt.ids:
             raise LocalspecError("The prompt is empty.", "Type something; this model has no token to begin with.")
-        return [*ids, *command.resume], notices
+        prompt.ids.extend(command.resume)
+        return prompt
 
     def common(self, prompt: list[int]) -> int:
         """How many tokens of the prompt stand in the cache already."""
         return common_prefix(self.target.cached, prompt[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Where an answer starts from: token ids, what the user should know about them, and stop strings of a
+    fallback template that the model itself may not end with."""
+
+    ids: list[int]
+    notices: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()

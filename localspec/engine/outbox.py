@@ -10,9 +10,7 @@ from time import perf_counter
 
 from localspec.chat.detok import Detokenizer, TextStream
 from localspec.chat.message import Piece
-from localspec.engine.loaded import Loaded
-from localspec.engine.messages import Generate
-from localspec.spec.types import Finish, Round, Token
+from localspec.spec.types import Finish, Round, Token, Tokens
 
 _INTERVAL_S = 0.02
 
@@ -22,13 +20,11 @@ Send = Callable[[tuple[Round, ...], tuple[Piece, ...]], None]
 class Outbox:
     """One per answer. `first_at` is the clock's time at the first token, None before it."""
 
-    def __init__(self, send: Send, loaded: Loaded, command: Generate) -> None:
-        self._send = send
-        self._vocabulary = loaded.pieces
-        self._text = TextStream(loaded.pieces, command.stop, loaded.eog)
-        for token in command.resume:  # so that a character cut in half by the stop is completed
-            self._text(token)
-        self._text.take()
+    def __init__(self, send: Send, text: TextStream, resume: Tokens = ()) -> None:
+        self._send, self._text = send, text
+        for token in resume:  # so that a character that the stop cut in half is completed
+            text(token)
+        text.take()
         self._rounds: list[Round] = []
         self._pieces: list[Piece] = []
         self._sent_at = 0.0
@@ -68,5 +64,5 @@ class Outbox:
     def _ghost(self, done: Round) -> str:
         if done.cut or done.accepted == len(done.drafted):
             return ""
-        detok = Detokenizer(self._vocabulary)
+        detok = Detokenizer(self._text.pieces)
         return "".join(detok.feed(token) for token in done.drafted[done.accepted :]) + detok.flush()

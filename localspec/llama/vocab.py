@@ -14,6 +14,9 @@ from localspec.llama.native import Native, Pointer, lc
 from localspec.spec.types import Token
 
 
+_UNKNOWN, _CONTROL = 1, 8  # llama_token_attr
+
+
 class Vocab:
     """Belongs to a loaded model and ends with it. `bos` and `eos` are None where the model has none."""
 
@@ -49,12 +52,19 @@ class Vocab:
     @cached_property
     def pieces(self) -> list[bytes]:
         """The bytes of each token in a text, by id; a control token has none."""
-        return [self._piece(token, special=False) for token in range(self.size)]
+        return self._table(special=False)
 
     @cached_property
     def spellings(self) -> list[bytes]:
         """As `pieces`, with control tokens spelt out (`<|im_end|>`)."""
-        return [self._piece(token, special=True) for token in range(self.size)]
+        return self._table(special=True)
+
+    @cached_property
+    def special_texts(self) -> frozenset[str]:
+        """The texts that are read as tokens only with `special` parsing (`<|im_end|>`): control and unknown ones."""
+        self._native.check()
+        marked = (i for i in range(self.size) if lc.llama_vocab_get_attr(self._vocab, i) & (_UNKNOWN | _CONTROL))
+        return frozenset(self._text(token) for token in marked)
 
     @property
     def chat_template(self) -> str | None:
@@ -82,15 +92,15 @@ class Vocab:
                 raise ModelError("The text is too long to tokenise.", "Shorten it.")
             room = -count
 
-    def _piece(self, token: Token, *, special: bool) -> bytes:
+    def _table(self, *, special: bool) -> list[bytes]:
         self._native.check()
-        room = 64
-        while True:
-            buffer = ctypes.create_string_buffer(room)
-            count = lc.llama_token_to_piece(self._vocab, token, buffer, room, 0, special)
-            if count >= 0:
-                return buffer.raw[:count]
-            room = -count
+        buffer = ctypes.create_string_buffer(256)
+        table = []
+        for token in range(self.size):
+            while (count := lc.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)) < 0:
+                buffer = ctypes.create_string_buffer(-count)
+            table.append(ctypes.string_at(buffer, count))
+        return table
 
     def _text(self, token: Token | None) -> str:
         if token is None:
