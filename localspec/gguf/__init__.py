@@ -105,16 +105,17 @@ def _has_vocabulary(header: Header) -> None:
 def _is_consistent(header: Header) -> None:
     """What llama.cpp asserts about the numbers; an assertion would end the process."""
     layers, experts = header.number("$.block_count"), header.number("$.expert_count")
-    used = header.number("$.expert_used_count")
-    wrong = (
-        (not 1 <= layers <= MAX_LAYERS, f"it claims {layers} layers"),
-        (header.number("$.nextn_predict_layers") > layers, "it claims more prediction layers than layers"),
-        (
-            not (used <= experts <= MAX_EXPERTS) or bool(experts) != bool(used),
-            f"it uses {used} of {experts} experts",
-        ),
-    )
-    for is_wrong, reason in wrong:
+    used, groups = header.number("$.expert_used_count"), header.number("$.expert_group_count")
+    scaling = header.text(f"{header.architecture}.rope.scaling.type")
+    wrong = {
+        f"it claims {layers} layers": not 1 <= layers <= MAX_LAYERS,
+        "it claims more prediction layers than layers": header.number("$.nextn_predict_layers") > layers,
+        f"it uses {used} of {experts} experts": not used <= experts <= MAX_EXPERTS or (used == 0) != (experts == 0),
+        f"it sorts {experts} experts into {groups} groups": groups > 0
+        and (groups >= experts or experts % groups > 0),
+        f"it scales positions by {scaling!r}": scaling not in ("", "none", "linear", "yarn", "longrope"),
+    }
+    for reason, is_wrong in wrong.items():
         if is_wrong:
             raise Bad(f"{reason}: its header is damaged", "Look for another GGUF version of this model.")
 

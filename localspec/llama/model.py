@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localspec import gguf
-from localspec.errors import ModelError
+from localspec.errors import ModelError, UsageError
 from localspec.llama import devices
 from localspec.llama.batch import Batch
 from localspec.llama.choices import Attention, Choices, Machine, choose
-from localspec.llama.load import open_context, open_model
+from localspec.llama.load import N_BATCH, open_context, open_model
 from localspec.llama.memory import Memory
 from localspec.llama.native import Native, Pointer, lc
 from localspec.llama.vocab import Vocab
@@ -68,6 +68,8 @@ class LlamaModel:
     ) -> LlamaModel:
         """Raises ModelLoadError, UsageError for a setting that can't be, LoadCancelled when `on_progress` returned
         False. `swa_full` False saves memory on models with windowed attention, and gives up their rewinding."""
+        if not 1 <= max_rows <= N_BATCH:
+            raise UsageError(f"One pass checks 1 to {N_BATCH} rows, not {max_rows}.", "Use a shorter draft length.")
         header = gguf.check(spec.path)
         machine = Machine(devices.list_devices(), devices.physical_cores(), devices.usable_cpus())
         choices = choose(spec, header, machine)

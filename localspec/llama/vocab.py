@@ -13,7 +13,6 @@ from localspec.errors import ModelError
 from localspec.llama.native import Native, Pointer, lc
 from localspec.spec.types import Token
 
-
 _UNKNOWN, _CONTROL = 1, 8  # llama_token_attr
 
 
@@ -61,7 +60,7 @@ class Vocab:
 
     @cached_property
     def special_texts(self) -> frozenset[str]:
-        """The texts that are read as tokens only with `special` parsing (`<|im_end|>`): control and unknown ones."""
+        """What is read as a token only with `special`: the texts of control and unknown tokens."""
         self._native.check()
         marked = (i for i in range(self.size) if lc.llama_vocab_get_attr(self._vocab, i) & (_UNKNOWN | _CONTROL))
         return frozenset(self._text(token) for token in marked)
