@@ -80,9 +80,12 @@ def spm() -> Pieces:
     return Pieces("llama", texts, (2, 3, 3) + (6,) * 256 + (1,) * len(words), bos=1, eos=2)
 
 
-def write(path: Path, arch: str, keys: Mapping[str, Any], tensors: Tensors, kind: str = "F32") -> Path:
-    """`kind` is the type of the matrices ("F32", "F16", "Q8_0", "Q4_0"); vectors and convolutions stay F32."""
-    writer = gguf.GGUFWriter(path, arch)
+def write(
+    path: Path, arch: str, keys: Mapping[str, Any], tensors: Tensors, kind: str = "F32", per_file: int = 0
+) -> Path:
+    """`kind` is the type of the matrices ("F32", "F16", "Q8_0", "Q4_0"); vectors and convolutions stay F32.
+    With `per_file` tensors in each, the files are named path-00001-of-0000N.gguf."""
+    writer = gguf.GGUFWriter(path, arch, split_max_tensors=per_file)
     for key, value in keys.items():
         _add(writer, key.replace("$", arch), value)
     dtype = gguf.GGMLQuantizationType[kind]
@@ -159,6 +162,7 @@ def noise(
     head: int = 32,
     arch: str = "llama",
     extra: Mapping[str, Any] | None = None,
+    per_file: int = 0,
 ) -> Path:
     """A random llama with a byte-level vocabulary: its text depends on all that came before."""
     pieces, heads, ff = pieces or bpe(), 2, 128
@@ -175,7 +179,7 @@ def noise(
     keys = dims(embd, layers, heads, ff, ctx) | {"$.rope.dimension_count": head} | pieces.keys(add_bos)
     if template is not None:
         keys["tokenizer.chat_template"] = template
-    return write(path, arch, {"general.name": "noise"} | keys | dict(extra or {}), tensors, kind)
+    return write(path, arch, {"general.name": "noise"} | keys | dict(extra or {}), tensors, kind, per_file)
 
 
 def window(path: Path, *, size: int = 16, layers: int = 2) -> Path:

@@ -55,17 +55,16 @@ def shards(header: Header) -> tuple[str, ...]:
     return parts
 
 
-def fingerprint(path: str, header: Header | None = None) -> str:
+def fingerprint(model: str | Header) -> str:
     """sha256 over the size, the header and 64 blocks of 64 KiB spread evenly over the data, for each part in order.
 
     Two files that differ only between the blocks look the same: it tells models apart, it does not verify a
     download.
     """
-    header = header or read(path)
+    header = read(model) if isinstance(model, str) else model
     digest = sha256()
     for part in shards(header):
-        own = header if part == path else read(part)
-        _sample(digest.update, own)
+        _sample(digest.update, header if part == header.path else read(part))
     return digest.hexdigest()
 
 

@@ -167,7 +167,7 @@ def _info(
         description=_description(handle),
         architecture=header.architecture,
         bytes=sum(os.path.getsize(part) for part in gguf.shards(header)),
-        fingerprint=gguf.fingerprint(header.path, header),
+        fingerprint=gguf.fingerprint(header),
         n_ctx=model.n_ctx,
         n_ctx_train=lc.llama_model_n_ctx_train(handle),
         n_vocab=model.n_vocab,
