@@ -1,0 +1,207 @@
+"""Settings and where they come from: defaults, then the config file, then the environment, then flags.
+
+A key of the file (`top_k = 20`), a variable (`LOCALSPEC_TOP_K=20`) and a flag (`--top-k 20`) have the same name.
+Also says where the program keeps its files. Knows nothing of what the settings do, and imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+import platformdirs
+
+from localspec.errors import SamplingError, UnknownName, UsageError
+from localspec.spec.settings import Sampling
+
+Value: TypeAlias = str | int | float | None
+
+_DEFAULT = Sampling()
+_PREFIX = "LOCALSPEC_"
+_LEAST = {"draft_tokens": 0, "max_tokens": 1, "n_ctx": 1, "threads": 1, "gpu_layers": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every setting that may stand in the config file. None leaves the choice to the engine."""
+
+    pair: str = "demo"
+    method: str = "lookup"
+    draft_tokens: int = 8
+    verifier: Literal["block", "token"] = "block"
+    temperature: float = _DEFAULT.temperature
+    top_k: int = _DEFAULT.top_k
+    top_p: float = _DEFAULT.top_p
+    min_p: float = _DEFAULT.min_p
+    repeat_penalty: float = _DEFAULT.repeat_penalty
+    presence_penalty: float = _DEFAULT.presence_penalty
+    frequency_penalty: float = _DEFAULT.frequency_penalty
+    penalty_last_n: int = _DEFAULT.penalty_last_n
+    seed: int | None = None
+    max_tokens: int | None = None
+    system: str | None = None
+    n_ctx: int | None = None
+    gpu_layers: int | None = None
+    threads: int | None = None
+    flash_attn: Literal["auto", "on", "off"] = "auto"
+    cache_type_k: str | None = None
+    cache_type_v: str | None = None
+    theme: str | None = None
+    export_dir: str | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(**{name: getattr(self, name) for name in _SAMPLING})
+
+
+_KINDS = get_type_hints(Config)
+_SAMPLING = _KINDS.keys() & {field.name for field in fields(Sampling)}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value and who said so: "default", the path of the file, a variable or a flag."""
+
+    value: Value
+    origin: str
+
+
+def load(
+    flags: Mapping[str, Value] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """The settings in effect. A flag that is None was not given."""
+    found: dict[str, Any] = {name: setting.value for name, setting in settings(flags, env=env, file=file).items()}
+    return Config(**found)
+
+
+def settings(
+    flags: Mapping[str, Value] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> dict[str, Setting]:
+    """The same with their origins, for `config show`."""
+    found = {name: Setting(value, "default") for name, value in _values(Config()).items()}
+    found |= _from_file(file or config_file())
+    found |= _from_environment(os.environ if env is None else env)
+    return found | {
+        name: Setting(value, "--" + name.replace("_", "-"))
+        for name, value in (flags or {}).items()
+        if value is not None
+    }
+
+
+def _values(config: Config) -> dict[str, Value]:
+    return {name: getattr(config, name) for name in _KINDS}
+
+
+def _from_file(file: Path) -> dict[str, Setting]:
+    origin = str(file)
+    try:
+        table = tomllib.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{file}: {reason}.", "Correct it, or move the file away to use the defaults.") from None
+    for name, value in table.items():
+        if name not in _KINDS:
+            raise UnknownName(f"setting in {file}", name, _KINDS)
+        if not _fits(value, _KINDS[name]):
+            raise UsageError(f"{file}: {name} must be {_described(_KINDS[name])}, not {value!r}.")
+        _check(name, value, f"{file}: {name}")
+    return {name: Setting(value, origin) for name, value in table.items()}
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, Setting]:
+    found = {}
+    for variable in sorted(v for v in env if v.startswith(_PREFIX) and env[v]):
+        name = variable.removeprefix(_PREFIX).lower()
+        if name not in _KINDS:
+            raise UnknownName("variable", variable, (_PREFIX + known.upper() for known in _KINDS))
+        value = _parsed(env[variable], _KINDS[name])
+        if not _fits(value, _KINDS[name]):
+            raise UsageError(f"{variable} must be {_described(_KINDS[name])}, not {env[variable]!r}.")
+        _check(name, value, variable)
+        found[name] = Setting(value, variable)
+    return found
+
+
+def _parsed(text: str, kind: Any) -> Value:
+    """`text` as the number that is wanted; itself where it is none."""
+    for number in (int, float):
+        if number in (kind, *get_args(kind)):
+            try:
+                return number(text)
+            except ValueError:
+                return text
+    return text
+
+
+def _fits(value: object, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    kinds = get_args(kind) or (kind,)
+    # Python takes True for a number, people don't; a whole number is a fraction as well.
+    return type(value) in kinds or (type(value) is int and float in kinds)
+
+
+def _described(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    names = {str: "a text", int: "a whole number", float: "a number"}
+    return next(names[k] for k in get_args(kind) or (kind,) if k is not NoneType)
+
+
+def _check(name: str, value: Any, where: str) -> None:
+    """The range. Flags are checked where they are used."""
+    if name in _SAMPLING:
+        try:
+            Sampling(**{name: value})
+        except SamplingError as error:
+            raise UsageError(f"{where} is {value}.", error.hint) from None
+    elif name in _LEAST and value < _LEAST[name]:
+        raise UsageError(f"{where} is {value}.", f"It must be at least {_LEAST[name]}.")
+
+
+def config_dir() -> Path:
+    return _folder(platformdirs.user_config_dir, "config")
+
+
+def data_dir() -> Path:
+    return _folder(platformdirs.user_data_dir, "data")
+
+
+def cache_dir() -> Path:
+    return _folder(platformdirs.user_cache_dir, "cache")
+
+
+def log_file() -> Path:
+    """Its folder is made: what a dying process has to say must not be lost for want of one."""
+    folder = _folder(platformdirs.user_log_dir, "log")
+    with suppress(OSError):  # a read-only home is no reason not to chat
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder / "localspec.log"
+
+
+def config_file() -> Path:
+    return config_dir() / "config.toml"
+
+
+def _folder(find: Callable[[str, Literal[False]], str], kind: str) -> Path:
+    """Where this system keeps such files. A container may run a user that has no home at all: then the folder for
+    temporary files has to do, and `config path` shows it."""
+    try:
+        return Path(find("localspec", False))
+    except RuntimeError:
+        return Path(tempfile.gettempdir(), f"localspec-{os.getuid()}", kind)
