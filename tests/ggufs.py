@@ -182,9 +182,8 @@ def noise(
     return write(path, arch, {"general.name": "noise"} | keys | dict(extra or {}), tensors, kind, per_file)
 
 
-def window(path: Path, *, size: int = 16, layers: int = 2) -> Path:
-    """gemma3 with a sliding window of `size` tokens. Its attention pattern (five sliding layers to one full) starts
-    with sliding ones."""
+def window(path: Path, *, size: int = 16, layers: int = 2, kind: str = "F32") -> Path:
+    """gemma3 with a sliding window of `size` tokens in every layer (of six, only the last sees everything)."""
     pieces, embd, heads, head, ff, w = bpe(), 64, 2, 32, 128, Random(3)
     tensors: Tensors = {"token_embd.weight": w(len(pieces.texts), embd), "output_norm.weight": ones(embd)}
     for i in range(layers):
@@ -199,7 +198,7 @@ def window(path: Path, *, size: int = 16, layers: int = 2) -> Path:
         "$.attention.sliding_window": size,
         "tokenizer.chat_template": CHATML,
     }
-    return write(path, "gemma3", keys | pieces.keys(add_bos=False), tensors)
+    return write(path, "gemma3", keys | pieces.keys(add_bos=False), tensors, kind)
 
 
 def recur(path: Path, *, layers: int = 2) -> Path:
