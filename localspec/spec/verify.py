@@ -57,8 +57,10 @@ def verify_block(p: ProbRows, draft: Draft, rng: Generator) -> Verdict:
 
 def _acceptance(p: Distribution, q: Distribution, r: float) -> float:
     """h_i = s_i / (s_i + 1 - r_i) with s_i = sum max(0, r_i p_(i+1) - q_(i+1)); 1 where that is 0/0."""
+    if r == 1.0:
+        return 1.0
     s = float(excess(p, q, r).sum())
-    return s / (s + 1.0 - r) if s + 1.0 - r > 0 else 1.0
+    return s / (s + 1.0 - r)
 
 
 def _correction(p: Distribution, q: Distribution, r: float, rng: Generator) -> Token:

@@ -116,8 +116,9 @@ def test_an_empty_prompt_and_an_empty_budget_are_refused() -> None:
         answer(ready(FakeModel(noise(V), V), Off()), max_tokens=0)
 
 
-def test_drafts_fit_the_rows_and_the_batch_of_the_model() -> None:
-    narrow = FakeModel(noise(V), V, n_batch=6, max_rows=3)
+@pytest.mark.parametrize(("n_batch", "max_rows"), [(8, 3), (3, 8)])
+def test_drafts_fit_the_rows_and_the_batch_of_the_model(n_batch: int, max_rows: int) -> None:
+    narrow = FakeModel(noise(V), V, n_batch=n_batch, max_rows=max_rows)
     rounds = answer(ready(narrow, own_draft(noise(V)), k=8))
     assert {r.limit for r in rounds[:-1]} == {2}
 
