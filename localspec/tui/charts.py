@@ -9,15 +9,14 @@ from localspec.spec.stats import Stats, fold
 from localspec.spec.types import Round
 
 _LEVELS = "▁▂▃▄▅▆▇█"
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 SWITCH = "│"  # where the method was switched
 
 
-def bar(share: float, width: int) -> str:
-    """A horizontal bar, exact to an eighth of a cell and padded to `width`."""
-    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
-    full, rest = divmod(eighths, 8)
-    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+def bar(share: float, width: int) -> tuple[str, str]:
+    """A horizontal bar of `width` cells, exact to half a cell, and the thinner line that is left of it."""
+    full, half = divmod(round(min(max(share, 0.0), 1.0) * width * 2), 2)
+    filled = "━" * full + "╸" * half
+    return filled, "─" * (width - len(filled))
 
 
 def level(share: float) -> str:

@@ -1,4 +1,4 @@
-"""The themes of localspec: one accent, and two colours for speculation (accepted drafts, the target's own)."""
+"""The themes of localspec: one accent; success marks what was accepted of a draft, warning what is the target's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DARK = Theme(
     background="#12151b",
     surface="#191d25",
     panel="#222833",
-    variables={"accepted": "#8fc07a", "own": "#e2b15b", "border": "#6cb6c9", "border-blurred": "#333b49"},
+    variables={"border": "#6cb6c9", "border-blurred": "#333b49"},
 )
 LIGHT = Theme(
     name="localspec-light",
@@ -32,7 +32,7 @@ LIGHT = Theme(
     background="#fbfaf8",
     surface="#f1efeb",
     panel="#e5e2dc",
-    variables={"accepted": "#3d7a2a", "own": "#8f5b00", "border": "#13707f", "border-blurred": "#c9c5bd"},
+    variables={"border": "#13707f", "border-blurred": "#c9c5bd"},
 )
 CONTRAST = Theme(
     name="localspec-contrast",
@@ -48,6 +48,6 @@ CONTRAST = Theme(
     surface="#000000",
     panel="#202020",
     text_alpha=1.0,
-    variables={"accepted": "#00ff66", "own": "#ffff00", "border": "#ffffff", "border-blurred": "#ffffff"},
+    variables={"border": "#ffffff", "border-blurred": "#ffffff"},
 )
 THEMES = (DARK, LIGHT, CONTRAST)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -79,10 +80,19 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.call_after_refresh(self._begin)
 
-    async def _begin(self) -> None:
-        with self._guarded():
-            self.conversation.start()
+    def _begin(self) -> None:
+        self._change(self.conversation.start)
         self.set_interval(1 / DRAINS_PER_SECOND, self.drain)
+
+    def _change(self, act: Callable[[], object]) -> None:
+        """Do it now, draw it on the screen's own turn: two draws at once would mount the same row twice."""
+        with self._guarded():
+            act()
+        self.call_later(self._draw_now)
+
+    async def _draw_now(self) -> None:
+        with self._guarded():
+            await self.draw()
 
     # From the engine to the screen
 
@@ -134,22 +144,21 @@ class ChatScreen(Screen[None]):
     # From the user to the conversation
 
     @on(Prompt.Sent)
-    async def _sent(self, event: Prompt.Sent) -> None:
+    def _sent(self, event: Prompt.Sent) -> None:
         chat, prompt = self.conversation, self.query_one(Prompt)
         if self.editing and chat.running:
             self._hint(_BUSY)
             return
-        with self._guarded():
-            if not event.text.strip():
-                chat.resume()
-            elif self.editing:
-                chat.edit(self.editing, event.text)
-            else:
-                chat.submit(event.text)
-            prompt.put("")
-            self._edit(None)
-            self.query_one(Transcript).anchor()
-            await self.draw()
+        text, editing = event.text, self.editing
+        prompt.put("")
+        self._edit(None)
+        self.query_one(Transcript).anchor()
+        if not text.strip():
+            self._change(chat.resume)
+        elif editing:
+            self._change(partial(chat.edit, editing, text))
+        else:
+            self._change(partial(chat.submit, text))
 
     @on(Prompt.Recalled)
     def _recalled(self, event: Prompt.Recalled) -> None:
@@ -181,18 +190,16 @@ class ChatScreen(Screen[None]):
     def on_click(self) -> None:
         self.query_one(Prompt).focus()
 
-    async def action_stop(self) -> None:
+    def action_stop(self) -> None:
         if self.editing:
             self.query_one(Prompt).put("")
             self._edit(None)
         elif self.conversation.running:
-            with self._guarded():
-                self.conversation.stop()
-                await self.draw()
+            self._change(self.conversation.stop)
         elif self.has_class("-flipped"):
-            await self.action_flip_panel()
+            self.action_flip_panel()
 
-    async def action_regenerate(self) -> None:
+    def action_regenerate(self) -> None:
         chat = self.conversation
         if chat.running:
             self._hint(_BUSY)
@@ -204,11 +211,9 @@ class ChatScreen(Screen[None]):
             sampling = chat.options.sampling
             if sampling.greedy or sampling.seed is not None:
                 self._hint("The seed is fixed, or the temperature is 0: expect the same text again.")
-            with self._guarded():
-                chat.regenerate()
-                await self.draw()
+            self._change(chat.regenerate)
 
-    async def action_sibling(self, step: int, node_id: int | None = None) -> None:
+    def action_sibling(self, step: int, node_id: int | None = None) -> None:
         """Show a neighbour of the given message, else of the last one that has any."""
         chat = self.conversation
         with_siblings = [node for node in chat.session.path if len(node.siblings) > 1]
@@ -216,11 +221,9 @@ class ChatScreen(Screen[None]):
         if chat.running:
             self._hint(_BUSY)
         elif nodes:
-            chat.session.step(nodes[-1], step)
-            with self._guarded():
-                await self.draw()
+            self._change(partial(chat.session.step, nodes[-1], step))
 
-    async def action_next_method(self) -> None:
+    def action_next_method(self) -> None:
         chat = self.conversation
         methods = chat.methods
         if len(methods) < 2:
@@ -229,26 +232,22 @@ class ChatScreen(Screen[None]):
             )
             return
         place = methods.index(chat.method) if chat.method in methods else -1
-        await self._use(methods[(place + 1) % len(methods)], chat.draft_tokens)
+        self._use(methods[(place + 1) % len(methods)], chat.draft_tokens)
 
-    async def action_next_length(self) -> None:
+    def action_next_length(self) -> None:
         chat = self.conversation
         longer = [n for n in DRAFT_LENGTHS if n > chat.draft_tokens]
-        await self._use(chat.method, longer[0] if longer else DRAFT_LENGTHS[0])
+        self._use(chat.method, longer[0] if longer else DRAFT_LENGTHS[0])
 
-    async def _use(self, method: str, draft_tokens: int) -> None:
-        with self._guarded():
-            self.conversation.use(method, draft_tokens)
-            await self.draw()
+    def _use(self, method: str, draft_tokens: int) -> None:
+        self._change(partial(self.conversation.use, method, draft_tokens))
 
-    async def action_reload(self) -> None:
-        with self._guarded():
-            self.conversation.start()
-            await self.draw()
+    def action_reload(self) -> None:
+        self._change(self.conversation.start)
 
-    async def action_flip_panel(self) -> None:
+    def action_flip_panel(self) -> None:
         self.toggle_class("-flipped")
-        self.call_after_refresh(self.draw)
+        self.call_after_refresh(self._draw_now)
 
     def action_export(self) -> None:
         with self._guarded():
@@ -262,12 +261,12 @@ class ChatScreen(Screen[None]):
         self.app.copy_to_clipboard(visible(answer.text))
         self._hint(f"Copied the answer: {len(answer.text):,} characters.")
 
-    async def action_interrupt(self) -> None:
+    def action_interrupt(self) -> None:
         selected = self.get_selected_text() or self.query_one(Prompt).selected_text
         if selected:
             self.app.copy_to_clipboard(selected)
         elif self.conversation.running:
-            await self.action_stop()
+            self.action_stop()
         else:
             self._hint("Ctrl+Q quits.")
 

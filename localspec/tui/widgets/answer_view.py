@@ -31,7 +31,7 @@ class AnswerView(Vertical):
         self._written = 0
 
     def compose(self) -> ComposeResult:
-        name = (one_line(self._conversation.model_name, 60), "bold $accepted")
+        name = (one_line(self._conversation.model_name, 60), "bold $success")
         yield Static(Content.assemble(name, sibling_mark(self._node)), classes="name")
         yield self._markdown
         yield self._footer
@@ -39,6 +39,9 @@ class AnswerView(Vertical):
     async def on_mount(self) -> None:
         self._stream = Markdown.get_stream(self._markdown)
         await self.follow(figures=True)
+
+    async def on_unmount(self) -> None:
+        await self.close()
 
     async def follow(self, *, figures: bool) -> None:
         """One write for everything that came since the last call."""

@@ -11,5 +11,5 @@ from localspec.tui.text import visible
 
 class NoteView(Static):
     def __init__(self, note: Note) -> None:
-        hint = ("\n" + visible(note.hint), "$text-muted") if note.hint else ""
+        hint = ("\n" + visible(note.hint), "$foreground-muted") if note.hint else ""
         super().__init__(Content.assemble(visible(note.text), hint), classes="error" if note.error else "")

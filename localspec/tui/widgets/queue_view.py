@@ -20,8 +20,10 @@ class QueueView(Widget):
     def render(self) -> Content:
         queue, width = self._conversation.queue, self.size.width - 14
         first = max(0, len(queue) - _SHOWN)
-        lines = [Content.assemble((" queued  ", "$text-muted"), one_line(text, width)) for text in queue[first:]]
-        lines.append(Content.styled(f" {self._why()} · ↑ takes the last one back", "$text-muted"))
+        lines = [
+            Content.assemble((" queued  ", "$foreground-muted"), one_line(text, width)) for text in queue[first:]
+        ]
+        lines.append(Content.styled(f" {self._why()} · ↑ takes the last one back", "$foreground-muted"))
         return Content("\n").join(lines)
 
     def follow(self) -> None:

@@ -12,6 +12,6 @@ def sibling_mark(node: Node) -> Content:
     if count == 1:
         return Content("")
     return Content.from_markup(
-        f"   [$text-muted][@click=screen.sibling(-1, {node.id})] ‹ [/]{place}/{count}"
+        f"   [$foreground-muted][@click=screen.sibling(-1, {node.id})] ‹ [/]{place}/{count}"
         f"[@click=screen.sibling(1, {node.id})] › [/][/]"
     )

@@ -16,15 +16,15 @@ class StatsLine(Widget):
         self._conversation = conversation
 
     def render(self) -> Content:
-        return Content.assemble(" ", self._figures(), ("   F7 more", "$text-muted"))
+        return Content.assemble(" ", self._figures(), ("   F7 more", "$foreground-muted"))
 
     def _figures(self) -> Content:
         chat, answer = self._conversation, self._conversation.shown
         if answer is None or not answer.rounds:
-            return Content.styled("speed and acceptance appear here", "$text-muted")
+            return Content.styled("speed and acceptance appear here", "$foreground-muted")
         stats = answer.stats
         return Content.assemble(
             (f"{speed(tokens_per_second(answer))} tok/s", "bold"),
-            *(" · ", (percent(stats.acceptance_rate), "$accepted"), " · "),
+            *(" · ", (percent(stats.acceptance_rate), "$success"), " · "),
             *(length(stats.mean_acceptance_length), f" · {chat.method} k={chat.draft_tokens}"),
         )

@@ -13,8 +13,9 @@ from localspec.chat.answer import Answer
 from localspec.chat.figures import tokens_per_second
 from localspec.spec.stats import Stats, fold, segments
 from localspec.spec.types import Round
-from localspec.tui.charts import bar, length, milliseconds, percent, speed, stacked, strip
+from localspec.tui.charts import length, milliseconds, percent, speed, stacked, strip
 from localspec.tui.conversation import Conversation
+from localspec.tui.widgets.gauge import gauge
 
 _POSITIONS = 8
 _PLAIN_ROUNDS = 16  # fewer say too little about the speed without speculation
@@ -53,13 +54,15 @@ def drawn(chat: Conversation, width: int) -> Content:
             _segments(answer.rounds, width),
         ]
     else:
-        sections.append([Content.styled(_EMPTY, "$text-muted")])
+        sections.append([Content.styled(_EMPTY, "$foreground-muted")])
     return Content("\n\n").join(Content("\n").join(lines) for lines in sections if lines)
 
 
 def _line(left: str, right: str | Content, width: int) -> Content:
     value = Content(right) if isinstance(right, str) else right
-    return Content.assemble((left, "bold $text-muted"), " " * max(1, width - len(left) - value.cell_length), value)
+    return Content.assemble(
+        (left, "bold $foreground-muted"), " " * max(1, width - len(left) - value.cell_length), value
+    )
 
 
 def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
@@ -67,7 +70,7 @@ def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
     return [
         _line("SPEED", Content.assemble((speed(now), "bold"), " tok/s"), width),
         Content.styled(strip(answer.rounds, width, lambda stats: stats.tokens_per_second), "$primary"),
-        _line("", Content.styled(against_plain(now, _all_rounds(chat)), "$text-muted"), width),
+        _line("", Content.styled(against_plain(now, _all_rounds(chat)), "$foreground-muted"), width),
     ]
 
 
@@ -85,12 +88,14 @@ def _all_rounds(chat: Conversation) -> list[Round]:
 
 
 def _acceptance(answer: Answer, stats: Stats, width: int) -> list[Content]:
-    counted = (f"  {stats.accepted:,} of {stats.tested:,}", "$text-muted")
-    rate = Content.assemble((percent(stats.acceptance_rate), "bold $accepted"), counted)
-    mean = Content.assemble((length(stats.mean_acceptance_length), "bold"), (" tokens a round", "$text-muted"))
+    counted = (f"  {stats.accepted:,} of {stats.tested:,}", "$foreground-muted")
+    rate = Content.assemble((percent(stats.acceptance_rate), "bold $success"), counted)
+    mean = Content.assemble(
+        (length(stats.mean_acceptance_length), "bold"), (" tokens a round", "$foreground-muted")
+    )
     return [
         _line("ACCEPTANCE", rate, width),
-        Content.styled(strip(answer.rounds, width, lambda stats: stats.acceptance_rate, top=1.0), "$accepted"),
+        Content.styled(strip(answer.rounds, width, lambda stats: stats.acceptance_rate, top=1.0), "$success"),
         _line("MEAN LENGTH", mean, width),
     ]
 
@@ -98,22 +103,22 @@ def _acceptance(answer: Answer, stats: Stats, width: int) -> list[Content]:
 def _positions(stats: Stats, width: int) -> list[Content]:
     if not stats.per_position:
         return []
-    lines = [_line("BY POSITION", Content.styled("accepted of reached", "$text-muted"), width)]
+    lines = [_line("BY POSITION", Content.styled("accepted of reached", "$foreground-muted"), width)]
     for number, at in enumerate(stats.per_position[:_POSITIONS], 1):
         figures = f" {percent(at.rate):>5}  {f'{at.accepted:,}/{at.reached:,}':>11}"
         room = max(4, width - 3 - len(figures))
-        lines.append(Content.assemble(f"{number:>2} ", (bar(at.rate or 0.0, room), "$accepted on $panel"), figures))
+        lines.append(Content.assemble(f"{number:>2} ", gauge(at.rate or 0.0, room, "$success"), figures))
     if hidden := len(stats.per_position) - _POSITIONS:
-        lines += [Content.styled(f"   and {hidden} more", "$text-muted")] if hidden > 0 else []
+        lines += [Content.styled(f"   and {hidden} more", "$foreground-muted")] if hidden > 0 else []
     return lines
 
 
 def _time(stats: Stats, width: int) -> list[Content]:
     parts = (
         ("verify", stats.verify_s, "█", "$primary"),
-        ("draft", stats.draft_s, "▓", "$accepted"),
-        ("sample", stats.sample_s, "▒", "$own"),
-        ("rest", stats.rest_s, "░", "$text-muted"),
+        ("draft", stats.draft_s, "▓", "$success"),
+        ("sample", stats.sample_s, "▒", "$warning"),
+        ("rest", stats.rest_s, "░", "$foreground-muted"),
     )
     whole = sum(seconds for _, seconds, _, _ in parts)
     if whole <= 0:
@@ -143,10 +148,12 @@ def _context(chat: Conversation, width: int) -> list[Content]:
     reused = chat.shown.reused_tokens if chat.shown else 0
     lines = [
         _line("CONTEXT", f"{used:,} of {room:,} tokens", width),
-        Content.assemble((bar(share, width - len(figures)), "$primary on $panel"), figures),
+        Content.assemble(gauge(share, width - len(figures), "$primary"), figures),
     ]
     if reused:
-        lines.append(_line("", Content.styled(f"{reused:,} reused from the turn before", "$text-muted"), width))
+        lines.append(
+            _line("", Content.styled(f"{reused:,} reused from the turn before", "$foreground-muted"), width)
+        )
     return lines
 
 
@@ -158,5 +165,5 @@ def _segments(rounds: Sequence[Round], width: int) -> list[Content]:
         f"{percent(run.stats.acceptance_rate):>10}{length(run.stats.mean_acceptance_length):>6}"
         for run in segments(rounds)
     )
-    title = Content.assemble(("SEGMENTS".ljust(room)[:room], "bold $text-muted"), (head, "$text-muted"))
+    title = Content.assemble(("SEGMENTS".ljust(room)[:room], "bold $foreground-muted"), (head, "$foreground-muted"))
     return [title, *(Content(row) for row in rows)]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from textual.content import Content
 from textual.widget import Widget
 
-from localspec.tui.charts import bar, percent, short
+from localspec.tui.charts import percent, short
 from localspec.tui.conversation import Conversation
+from localspec.tui.widgets.gauge import gauge
 
 _GAP = "   "
 _FULL_SOON, _FULL_NEARLY = 0.80, 0.95
@@ -54,10 +55,10 @@ class StatusLine(Widget):
         if chat.context:
             used, room = chat.context
             items.append(Item(context_gauge(used, room), 7))
-        items.append(Item(Content.styled(f"T {chat.options.sampling.temperature:g}", "$text-muted"), 5))
+        items.append(Item(Content.styled(f"T {chat.options.sampling.temperature:g}", "$foreground-muted"), 5))
         seed = chat.shown.seed if chat.shown else None
         if seed is not None:
-            items.append(Item(Content.styled(f"seed {seed}", "$text-muted"), 3))
+            items.append(Item(Content.styled(f"seed {seed}", "$foreground-muted"), 3))
         return items
 
 
@@ -66,17 +67,16 @@ def context_gauge(used: int, room: int) -> Content:
     colour = "$error" if share >= _FULL_NEARLY else "$warning" if share >= _FULL_SOON else "$primary"
     warning = f" {percent(share)}" if share >= _FULL_SOON else ""
     return Content.assemble(
-        ("ctx ", "$text-muted"),
+        ("ctx ", "$foreground-muted"),
         f"{short(used)}/{short(room)} ",
-        (bar(share, 6), f"{colour} on $panel"),
+        gauge(share, 6, colour),
         (warning, colour),
     )
 
 
 def _key(key: str, name: str, value: str, action: str) -> Content:
-    template = (
-        f"[@click=screen.{action}][$primary bold]{key}[/] [$text-muted]{name + ' ' if name else ''}[/]$value[/]"
-    )
+    label = f"{name} " if name else ""
+    template = f"[@click=screen.{action}][$primary bold]{key}[/] [$foreground-muted]{label}[/]$value[/]"
     return Content.from_markup(template, value=value)
 
 

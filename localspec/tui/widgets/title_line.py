@@ -6,9 +6,9 @@ from textual.content import Content
 from textual.widget import Widget
 
 from localspec.engine.messages import Died, Failed, Loading, Ready
-from localspec.tui.charts import bar
 from localspec.tui.conversation import Conversation
 from localspec.tui.text import one_line
+from localspec.tui.widgets.gauge import gauge
 
 _HELP = "F1 help "
 
@@ -22,7 +22,7 @@ class TitleLine(Widget):
         left = Content.assemble((" localspec ", "bold $primary"), " ", self._state())
         room = self.size.width - len(_HELP)
         return Content.assemble(
-            left.truncate(max(0, room - 1), ellipsis=True, pad=True), " ", (_HELP, "$text-muted")
+            left.truncate(max(0, room - 1), ellipsis=True, pad=True), " ", (_HELP, "$foreground-muted")
         )
 
     def _state(self) -> Content:
@@ -30,14 +30,14 @@ class TitleLine(Widget):
         match self._conversation.engine:
             case Loading(fraction=fraction):
                 return Content.assemble(
-                    ("loading ", "$text-muted"),
+                    ("loading ", "$foreground-muted"),
                     name,
                     " ",
-                    (bar(fraction, 12), "$primary on $panel"),
+                    gauge(fraction, 12, "$primary"),
                     f" {fraction:4.0%}",
                 )
             case Ready():
-                return Content.assemble((name, "bold"), (f"  +  {self._conversation.method}", "$text-muted"))
+                return Content.assemble((name, "bold"), (f"  +  {self._conversation.method}", "$foreground-muted"))
             case Failed():
                 return Content.assemble(name, ("  could not be loaded", "$text-error"))
             case Died():

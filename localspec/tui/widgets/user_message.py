@@ -23,4 +23,7 @@ def clipped(text: str) -> tuple[str, tuple[str, str]]:
     """The beginning of a long text, and what is left out. Laying out 100 KB again at each resize is slow."""
     head = "\n".join(text[:_MOST_CHARACTERS].split("\n")[:_MOST_LINES])
     rest = len(text) - len(head)
-    return head, (f"\n… and {rest:,} more characters, which the model reads too" if rest else "", "$text-muted")
+    return head, (
+        f"\n… and {rest:,} more characters, which the model reads too" if rest else "",
+        "$foreground-muted",
+    )
