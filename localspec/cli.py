@@ -57,17 +57,22 @@ def chat(
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen.")] = False,
 ) -> None:
     """Chat on the screen; line by line with --plain or without a terminal."""
-    from localspec.chatting import Setup, open_chat
+    from localspec import settle
+    from localspec.chatting import open_chat
+    from localspec.conversation import Options
     from localspec.engine.messages import Load
 
-    setup = Setup(
-        Load(model.spec()),
-        sampling=sampling.sampling(),
-        system=answer.system,
-        **speculation.settings(),
-        **answer.settings(),
+    settings, apart = settle.settle(model, speculation, sampling, answer)
+    spec, title = settle.model(settings, apart["target"])
+    options = Options(
+        title,
+        sampling=settings.sampling,
+        system=settings.system,
+        max_tokens=settings.max_tokens,
+        stop=tuple(apart["stop"] or ()),
+        **settle.speculation(settings),
     )
-    raise typer.Exit(open_chat(setup, plain=plain))
+    raise typer.Exit(open_chat(Load(spec), options, settings, plain=plain))
 
 
 @app.command()
@@ -82,22 +87,26 @@ def run(
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
 ) -> None:
     """Answer one prompt on standard output."""
+    from localspec import settle
     from localspec.chat.message import Message
     from localspec.engine.messages import Generate, Load
     from localspec.run import run as answer_once
 
+    settings, apart = settle.settle(model, speculation, sampling, answer)
     if raw and answer.system:
         raise UsageError("--system needs the chat template that --raw leaves out.", "Drop one of the two.")
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text:
         raise UsageError("The prompt is empty.", "Write it in quotes, or pipe it in and give - as the prompt.")
-    system = (Message("system", answer.system),) if answer.system else ()
+    system = (Message("system", settings.system),) if settings.system else ()
     command = Generate(
         turn=0,
         messages=() if raw else (*system, Message("user", text)),
         prompt=text if raw else None,
-        sampling=sampling.sampling(),
-        **speculation.settings(),
-        **answer.settings(),
+        sampling=settings.sampling,
+        max_tokens=settings.max_tokens,
+        stop=tuple(apart["stop"] or ()),
+        **settle.speculation(settings),
     )
-    raise typer.Exit(answer_once(Load(model.spec()), command, as_json=as_json))
+    spec, _ = settle.model(settings, apart["target"])
+    raise typer.Exit(answer_once(Load(spec), command, as_json=as_json))

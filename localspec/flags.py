@@ -1,7 +1,7 @@
 """Flags that several commands share, as dataclasses. Imports nothing heavy.
 
 A command takes `model: ModelFlags` and `spread` turns its fields into options, so that a flag is written once and
-every command that takes the group has it.
+every command that takes the group has it. What a flag means, its default and its range: config.py.
 """
 
 from __future__ import annotations
@@ -10,15 +10,9 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
-
-from localspec.errors import UnknownName, UsageError
-
-if TYPE_CHECKING:
-    from localspec.model import ModelSpec
-    from localspec.spec.settings import Sampling
 
 
 def _flag(name: str, help: str) -> Any:
@@ -32,49 +26,20 @@ class ModelFlags:
     n_ctx: Annotated[int | None, _flag("--n-ctx", "Context size in tokens.")] = None
     gpu_layers: Annotated[int | None, _flag("--gpu-layers", "Layers on the GPU; -1: all.")] = None
     threads: Annotated[int | None, _flag("--threads", "CPU threads (default: physical cores).")] = None
-    flash_attn: Annotated[str, _flag("--flash-attn", "auto, on or off.")] = "auto"
+    flash_attn: Annotated[str | None, _flag("--flash-attn", "auto (default), on or off.")] = None
     cache_type_k: Annotated[str | None, _flag("--cache-type-k", "Type of the K cache: f16, q8_0, ...")] = None
     cache_type_v: Annotated[str | None, _flag("--cache-type-v", "Type of the V cache: f16, q8_0, ...")] = None
-
-    def spec(self) -> ModelSpec:
-        """The file to load and what was asked of it; the rest is the engine's choice."""
-        from localspec import catalog
-        from localspec.model import ModelSpec
-
-        if self.pair and self.target:
-            raise UsageError("--pair and --target are two ways to name one model.", "Give one of them.")
-        one_of("--flash-attn", self.flash_attn, ("auto", "on", "off"))
-        at_least("--n-ctx", self.n_ctx, 1)
-        at_least("--threads", self.threads, 1)
-        at_least("--gpu-layers", self.gpu_layers, -1)
-        path = self.target or catalog.resolve(catalog.find(self.pair or catalog.DEFAULT)).target
-        given = {name: value for name, value in asdict(self).items() if name not in ("pair", "target")}
-        return ModelSpec(str(path), **given)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculationFlags:
-    method: Annotated[str, _flag("--method", "How drafts are made: off or lookup (default).")] = "lookup"
+    method: Annotated[str | None, _flag("--method", "How drafts are made: off or lookup (default).")] = None
     draft_tokens: Annotated[int | None, _flag("--draft-tokens", "Tokens to draft per round (default: 8).")] = None
-    verifier: Annotated[str, _flag("--verifier", "block (default) or token; both are exact.")] = "block"
-
-    def settings(self) -> dict[str, Any]:
-        """Fields of `Generate`."""
-        from localspec.engine.messages import DEFAULT_DRAFT_TOKENS
-        from localspec.spec.drafters import canonical
-        from localspec.spec.verify import VERIFIERS
-
-        at_least("--draft-tokens", self.draft_tokens, 0)
-        if self.verifier not in VERIFIERS:
-            raise UnknownName("verifier", self.verifier, VERIFIERS)
-        k = DEFAULT_DRAFT_TOKENS if self.draft_tokens is None else self.draft_tokens
-        return {"method": canonical(self.method), "draft_tokens": k, "verifier": self.verifier}
+    verifier: Annotated[str | None, _flag("--verifier", "block (default) or token; both are exact.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingFlags:
-    """Names and meanings of spec/settings.py; None leaves the default."""
-
     temperature: Annotated[float | None, _flag("--temperature", "0: always the most likely token.")] = None
     top_k: Annotated[int | None, _flag("--top-k", "Keep the k most likely tokens; 0: off.")] = None
     top_p: Annotated[float | None, _flag("--top-p", "Keep the most likely tokens up to mass p; 1: off.")] = None
@@ -89,11 +54,6 @@ class SamplingFlags:
     penalty_last_n: Annotated[int | None, _flag("--penalty-last-n", "Tokens looked at; -1: the context.")] = None
     seed: Annotated[int | None, _flag("--seed", "Seed of the answer (default: random, and shown).")] = None
 
-    def sampling(self) -> Sampling:
-        from localspec.spec.settings import Sampling
-
-        return Sampling(**{name: value for name, value in asdict(self).items() if value is not None})
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerFlags:
@@ -101,22 +61,10 @@ class AnswerFlags:
     max_tokens: Annotated[int | None, _flag("--max-tokens", "End after N tokens.")] = None
     stop: Annotated[list[str] | None, _flag("--stop", "End before this text; may be repeated.")] = None
 
-    def settings(self) -> dict[str, Any]:
-        """Fields of `Generate`, but for the system prompt."""
-        at_least("--max-tokens", self.max_tokens, 1)
-        if self.stop and not all(self.stop):
-            raise UsageError("--stop is empty.", "An empty text stands everywhere: leave it out.")
-        return {"max_tokens": self.max_tokens, "stop": tuple(self.stop or ())}
 
-
-def at_least(flag: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise UsageError(f"{flag} is {value}.", f"It must be at least {least}.")
-
-
-def one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UsageError(f"{flag} is {value!r}.", f"It must be one of: {', '.join(known)}.")
+def given(*groups: Any) -> dict[str, Any]:
+    """All flags of these groups by name; None where one was not given."""
+    return {name: value for group in groups for name, value in asdict(group).items()}
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

@@ -14,7 +14,6 @@ from typing import Any, TextIO
 from localspec.chat.answer import Answer
 from localspec.chat.figures import footer, speculation, timings
 from localspec.engine.engine import Engine
-from localspec.engine.fold import apply
 from localspec.engine.messages import (
     Emitted,
     Environment,
@@ -52,9 +51,10 @@ class _Listener:
     def __call__(self, event: Event) -> None:
         match event:
             case Emitted():
-                self._write(apply(self.answer, event))
+                self._write(self.answer.extend(event.rounds, event.pieces))
             case Finished():
-                self._write(apply(self.answer, event))
+                self.answer.end(event)
+                self._write(event.tail)
                 self.environment = event.environment
             case Notice():
                 print(f"localspec: {event.text}", file=sys.stderr)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from localspec.chat.detok import TextStream
+from localspec.chat.message import Piece
 from localspec.engine.environment import environment
 from localspec.engine.inbox import Inbox
 from localspec.engine.loaded import Loaded
@@ -33,7 +34,7 @@ from localspec.engine.messages import (
 )
 from localspec.engine.outbox import Outbox
 from localspec.errors import LocalspecError
-from localspec.spec.types import Finish
+from localspec.spec.types import Finish, Round
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,11 @@ class Engine:
         reused, stopped = self._prefill(loaded, command.turn, prompt.ids)
         read = perf_counter()
         text = TextStream(loaded.pieces, (*command.stop, *prompt.stops), loaded.eog)
-        outbox = Outbox(lambda rounds, pieces: self._emit(Emitted(command.turn, rounds, pieces)), text, command.resume)
+
+        def send(rounds: tuple[Round, ...], pieces: tuple[Piece, ...]) -> None:
+            self._emit(Emitted(command.turn, rounds, pieces))
+
+        outbox = Outbox(send, text, command.resume)
         reason = Finish.CANCELLED
         if not stopped:
             reason = self._decode(loaded, command, prompt.ids, seed, outbox)

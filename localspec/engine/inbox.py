@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from localspec.engine.messages import Command, Stop, Use
+from localspec.engine.messages import Command, Load, Quit, Stop, Unload, Use
 
 
 class Inbox:
@@ -25,13 +25,13 @@ class Inbox:
             return self._commands.popleft()
 
     def interrupted(self) -> bool:
-        """Whether the running work should end: a Stop (taken), or any command that needs the engine (left)."""
+        """Whether the running work should end: a Stop (taken; it is queued behind nothing), or a command that
+        replaces the model or ends the engine (left). Another answer that waits is no reason."""
         with self._arrived:
-            if not self._commands or isinstance(self._commands[0], Use):
-                return False
-            if isinstance(self._commands[0], Stop):
-                self._commands.popleft()
-            return True
+            stop = next((c for c in self._commands if isinstance(c, Stop)), None)
+            if stop is not None:
+                self._commands.remove(stop)
+            return stop is not None or any(isinstance(c, Load | Unload | Quit) for c in self._commands)
 
     def switch(self) -> Use | None:
         """A change of method that is waiting, taken."""

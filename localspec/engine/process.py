@@ -1,7 +1,7 @@
 """The engine behind a pipe, in a child process, and the client that interfaces use.
 
-llama.cpp ends the process on an assertion, a driver can take it down, and native code writes to descriptors 1 and 2:
-a chat must survive all three. The child takes no keyboard interrupt, writes to the log only, and ends when its
+llama.cpp ends the process on an assertion, a driver can take it down, and native code writes to descriptors 1 and
+2: a chat must survive all three. The child takes no keyboard interrupt, writes to the log only, and ends when its
 parent is gone.
 """
 
@@ -23,6 +23,7 @@ from localspec.engine.inbox import Inbox
 from localspec.engine.messages import Command, Died, Event, Quit
 
 _LOG_LINES = 20
+_LOG_BYTES = 1_000_000
 
 
 class ProcessClient:
@@ -133,7 +134,9 @@ def _redirect(log_file: str) -> None:
     # A failed assertion prints to descriptor 2; without the backtrace it dies in milliseconds instead of seconds.
     os.environ["GGML_NO_BACKTRACE"] = "1"
     try:
-        target = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # Appended to, since two chats may share it, until it is large.
+        fresh = os.O_TRUNC if os.path.exists(log_file) and os.path.getsize(log_file) > _LOG_BYTES else 0
+        target = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | fresh, 0o600)
     except OSError:
         target = os.open(os.devnull, os.O_WRONLY)
     os.dup2(target, 1)

@@ -1,0 +1,47 @@
+"""From flags, environment and config file to what the engine is asked for: the one place where they meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localspec import catalog, config
+from localspec.config import Config
+from localspec.errors import UnknownName, UsageError
+from localspec.flags import given
+from localspec.model import ModelSpec
+
+MODEL = ("n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v")
+
+
+def settle(*groups: Any) -> tuple[Config, dict[str, Any]]:
+    """The settings in effect, and the flags that are not settings (target, stop)."""
+    flags = given(*groups)
+    apart: dict[str, Any] = {name: flags.pop(name) for name in ("target", "stop") if name in flags}
+    if apart.get("target") and flags.get("pair"):
+        raise UsageError("--pair and --target are two ways to name one model.", "Give one of them.")
+    if not all(apart.get("stop") or ()):
+        raise UsageError("--stop is empty.", "An empty text stands everywhere: leave it out.")
+    return config.load(flags), apart
+
+
+def model(settings: Config, target: str | None) -> tuple[ModelSpec, str]:
+    """The file to load with what was asked of it, and a title for people."""
+    asked = {name: getattr(settings, name) for name in MODEL}
+    if target:
+        return ModelSpec(target, **asked), target.rpartition("/")[2]
+    pair = catalog.find(settings.pair)
+    return ModelSpec(str(catalog.resolve(pair).target), **asked), pair.title
+
+
+def speculation(settings: Config) -> dict[str, Any]:
+    """The method, draft length and verifier, as fields of `Generate`."""
+    from localspec.spec.drafters import canonical
+    from localspec.spec.verify import VERIFIERS
+
+    if settings.verifier not in VERIFIERS:
+        raise UnknownName("verifier", settings.verifier, VERIFIERS)
+    return {
+        "method": canonical(settings.method),
+        "draft_tokens": settings.draft_tokens,
+        "verifier": settings.verifier,
+    }
