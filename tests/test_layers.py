@@ -66,6 +66,15 @@ def test_the_interfaces_leave_llama_cpp_to_the_engine_process() -> None:
     assert "llama_cpp" not in loaded(f"import {', '.join(['localspec', *modules])}")
 
 
+def test_the_glossary_has_every_figure() -> None:
+    from localspec.chat.answer import Answer
+    from localspec.chat.figures import speculation, timings
+
+    glossary = (ROOT / "docs" / "statistics.md").read_text("utf-8")
+    figures = speculation(Answer("off"), "off", "block").keys() | timings(Answer("off")).keys()
+    assert {name for name in figures if f"`{name}`" not in glossary} == {"verifier"}
+
+
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_files_stay_short(file: Path) -> None:
     most = 250 if file == PACKAGE / "tui" / "app.py" else 300
