@@ -72,7 +72,7 @@ def test_the_glossary_has_every_figure() -> None:
 
     glossary = (ROOT / "docs" / "statistics.md").read_text("utf-8")
     figures = speculation(Answer("off"), "off", "block").keys() | timings(Answer("off")).keys()
-    assert {name for name in figures if f"`{name}`" not in glossary} == {"verifier"}
+    assert {name for name in figures if f"`{name}`" not in glossary} <= {"verifier"}
 
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda f: str(f.relative_to(PACKAGE)))
