@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,10 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "window_q8": lambda path: ggufs.window(path, kind="Q8_0"),
     "unknown": lambda path: ggufs.noise(path, arch="futuristic"),
     "odd_heads": lambda path: ggufs.noise(path, head=16),
+    "noise_add_bos": lambda path: ggufs.noise(path, add_bos=True),
+    "noise_no_template": lambda path: ggufs.noise(path, template=None),
+    # noise_syntax_error, noise_unknown_filter, noise_rejects_system, noise_prints_bos, ...
+    **{f"noise_{name}": partial(ggufs.noise, template=text) for name, text in ggufs.TEMPLATES.items()},
 }
 
 

@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from gguf import GGUFReader
 from localspec import gguf
 from localspec.errors import ModelLoadError
 from tests import ggufs
+from tests.broken import BAD, number
 from tests.conftest import Models
 
 
@@ -41,103 +41,6 @@ def test_tensors_are_read_as_the_reference_reader_reads_them(models: Models, nam
 def test_numbers_that_differ_from_layer_to_layer_give_the_largest(tmp_path: Path) -> None:
     path = ggufs.noise(tmp_path / "layers.gguf", extra={"llama.attention.head_count": [2, 8]})
     assert gguf.read(str(path)).number("$.attention.head_count") == 8
-
-
-def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], Path]:
-    def build(folder: Path) -> Path:
-        path = ggufs.noise(folder / "m.gguf")
-        path.write_bytes(change(path.read_bytes()))
-        return path
-
-    return build
-
-
-def built(**options: object) -> Callable[[Path], Path]:
-    return lambda folder: ggufs.noise(folder / "m.gguf", **options)  # type: ignore[arg-type]
-
-
-def write(content: bytes) -> Callable[[Path], Path]:
-    def build(folder: Path) -> Path:
-        path = folder / "m.gguf"
-        path.write_bytes(content)
-        return path
-
-    return build
-
-
-def without_a_shard(folder: Path) -> Path:
-    ggufs.noise(folder / "m.gguf", per_file=8)
-    (folder / "m-00002-of-00003.gguf").unlink()
-    return folder / "m-00001-of-00003.gguf"
-
-
-def short_shard(folder: Path) -> Path:
-    ggufs.noise(folder / "m.gguf", per_file=8)
-    part = folder / "m-00003-of-00003.gguf"
-    part.write_bytes(part.read_bytes()[:-100])
-    return folder / "m-00001-of-00003.gguf"
-
-
-def second_shard(folder: Path) -> Path:
-    ggufs.noise(folder / "m.gguf", per_file=8)
-    return folder / "m-00002-of-00003.gguf"
-
-
-def renamed_shard(folder: Path) -> Path:
-    ggufs.noise(folder / "m.gguf", per_file=8)
-    return (folder / "m-00001-of-00003.gguf").rename(folder / "first.gguf")
-
-
-def number(value: int) -> bytes:
-    return struct.pack("<Q", value)
-
-
-BAD = {
-    "missing": (lambda folder: folder / "none.gguf", "there is no such file"),
-    "directory": (lambda folder: folder, "it is a directory"),
-    "empty": (write(b""), "the file is empty"),
-    "html": (write(b"\n<!DOCTYPE html><html></html>"), "it is a web page"),
-    "git lfs": (write(b"version https://git-lfs.github.com/spec/v1\n"), "Git LFS pointer"),
-    "zip": (write(b"PK\x03\x04" + bytes(100)), "zip archive"),
-    "ggml": (write(b"tjgg" + bytes(100)), "before GGUF"),
-    "zeros": (write(bytes(4096)), "does not begin with GGUF"),
-    "text": (write(b"{}"), "does not begin with GGUF"),
-    "magic": (damaged(lambda d: b"GGUX" + d[4:]), "does not begin with GGUF"),
-    "magic only": (write(b"GGUF"), "ends inside its header"),
-    "first bytes": (write(b"GG"), "ends inside its header"),
-    "version 1": (damaged(lambda d: d[:4] + struct.pack("<I", 1) + d[8:]), "GGUF version 1;"),
-    "version 9": (damaged(lambda d: d[:4] + struct.pack("<I", 9) + d[8:]), "GGUF version 9;"),
-    "big endian": (damaged(lambda d: d[:4] + struct.pack(">I", 3) + d[8:]), "big-endian"),
-    "100 bytes": (damaged(lambda d: d[:100]), "ends inside its header"),
-    "half": (damaged(lambda d: d[: len(d) // 2]), "bytes are missing"),
-    "minus 64": (damaged(lambda d: d[:-64]), "its last 64 bytes are missing"),
-    "absurd tensors": (damaged(lambda d: d[:8] + number(2**40) + d[16:]), "claims 1,099,511,627,776 tensors"),
-    "absurd keys": (damaged(lambda d: d[:16] + number(2**63) + d[24:]), "keys: it is damaged"),
-    "absurd key length": (damaged(lambda d: d[:24] + number(2**64 - 1) + d[32:]), "ends inside its header"),
-    "alignment": (built(extra={"general.alignment": 33}), "alignment is 33"),
-    "adapter": (built(extra={"general.type": "adapter"}), "LoRA adapter"),
-    "projector": (built(extra={"general.type": "mmproj"}), "projector"),
-    "clip": (built(arch="clip"), "projector"),
-    "head": (built(arch="eagle3"), "draft head (eagle3)"),
-    "embedding": (built(extra={"llama.attention.causal": False}), "embedding model"),
-    "no tokenizer": (built(extra={"tokenizer.ggml.model": "no_vocab"}), "no tokenizer"),
-    "no layers": (built(layers=0), "claims 0 layers"),
-    "many layers": (built(extra={"llama.block_count": 513}), "claims 513 layers"),
-    "experts": (built(extra={"llama.expert_used_count": 2}), "uses 2 of 0 experts"),
-    "groups": (
-        built(
-            extra={"llama.expert_count": 8, "llama.expert_used_count": 2, "llama.expert_group_count": 3},
-        ),
-        "8 experts into 3 groups",
-    ),
-    "prediction": (built(extra={"llama.nextn_predict_layers": 3}), "more prediction layers than layers"),
-    "scaling": (built(extra={"llama.rope.scaling.type": "weird"}), "scales positions by 'weird'"),
-    "repeated piece": (built(pieces=ggufs.bpe(("same", "same", "ab", "ab"))), "'same' twice (2 such"),
-    "missing shard": (without_a_shard, "1 of its 3 parts missing: m-00002-of-00003.gguf"),
-    "short shard": (short_shard, "the file (m-00003-of-00003.gguf) is incomplete: its last 100 bytes"),
-    "second shard": (second_shard, "it is part 2 of 3"),
-    "renamed shard": (renamed_shard, "not named like one"),
-}
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -209,6 +112,12 @@ class TestFingerprint:
         changed = tmp_path / "changed.gguf"
         changed.write_bytes(data.replace(old, new) if old else data[:-1] + new)
         assert gguf.fingerprint(str(changed)) != gguf.fingerprint(noise)
+
+    def test_the_size_counts_where_all_blocks_are_alike(self, tmp_path: Path) -> None:
+        bare = b"GGUF" + struct.pack("<IQQ", 3, 0, 0)
+        for megabytes in (6, 7):
+            (tmp_path / f"{megabytes}.gguf").write_bytes(bare + bytes(megabytes << 20))
+        assert len({gguf.fingerprint(str(tmp_path / f"{n}.gguf")) for n in (6, 7)}) == 2
 
     def test_a_later_shard_counts(self, tmp_path: Path) -> None:
         ggufs.noise(tmp_path / "m.gguf", per_file=8)

@@ -90,9 +90,9 @@ def _careful(on_progress: Progress, raised: list[BaseException]) -> Callable[[fl
 
     def report(fraction: float, _user: object) -> bool:
         try:
-            if raised or on_progress(fraction):
-                return not raised
-            raise LoadCancelled
+            if not on_progress(fraction):
+                raise LoadCancelled
+            return True
         except BaseException as error:
             raised.append(error)
             return False
