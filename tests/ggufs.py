@@ -6,7 +6,7 @@ can't show a damaged cache. `noise` and the other random models depend on the wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +31,7 @@ TEMPLATES = {
     "prints_bos": "{{ bos_token }}" + CHATML,
     "huge_loop": "{% for i in range(100000000) %}x{% endfor %}",
 }
+KINDS = {bool: "bool", int: "uint32", float: "float32", str: "string", list: "array"}
 Tensors = dict[str, np.ndarray]
 
 
@@ -87,7 +88,7 @@ def write(
     With `per_file` tensors in each, the files are named path-00001-of-0000N.gguf."""
     writer = gguf.GGUFWriter(path, arch, split_max_tensors=per_file)
     for key, value in keys.items():
-        _add(writer, key.replace("$", arch), value)
+        getattr(writer, f"add_{KINDS[type(value)]}")(key.replace("$", arch), value)
     dtype = gguf.GGMLQuantizationType[kind]
     for name, value in tensors.items():
         matrix = value.ndim == 2 and not name.split(".")[-2].startswith("ssm") and kind != "F32"
@@ -98,17 +99,6 @@ def write(
     writer.write_tensors_to_file()
     writer.close()
     return path
-
-
-def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    adders: dict[type, Callable[[str, Any], None]] = {
-        bool: writer.add_bool,
-        int: writer.add_uint32,
-        float: writer.add_float32,
-        str: writer.add_string,
-        list: writer.add_array,
-    }
-    adders[type(value)](key, value)
 
 
 def dims(embd: int, layers: int, heads: int, ff: int, ctx: int) -> dict[str, Any]:
@@ -137,6 +127,10 @@ def ones(n: int) -> np.ndarray:
     return np.ones(n, np.float32)
 
 
+def prefixed(block: str, tensors: Tensors) -> Tensors:
+    return {f"{block}.{name}": value for name, value in tensors.items()}
+
+
 def attention(w: Random, block: str, embd: int, heads: int, head: int) -> Tensors:
     size = heads * head
     return {f"{block}.attn_{m}.weight": w(size, embd) for m in "qkv"} | {
@@ -145,8 +139,8 @@ def attention(w: Random, block: str, embd: int, heads: int, head: int) -> Tensor
 
 
 def feed_forward(w: Random, block: str, embd: int, ff: int) -> Tensors:
-    shapes = {"ffn_gate": (ff, embd), "ffn_up": (ff, embd), "ffn_down": (embd, ff)}
-    return {f"{block}.{name}.weight": w(*shape) for name, shape in shapes.items()}
+    up, gate, down = w(ff, embd), w(ff, embd), w(embd, ff)
+    return prefixed(block, {"ffn_up.weight": up, "ffn_gate.weight": gate, "ffn_down.weight": down})
 
 
 def noise(
@@ -193,8 +187,7 @@ def window(path: Path, *, size: int = 16, layers: int = 2, kind: str = "F32") ->
         tensors |= {f"{block}.attn_q_norm.weight": ones(head), f"{block}.attn_k_norm.weight": ones(head)}
         tensors |= attention(w, block, embd, heads, head) | feed_forward(w, block, embd, ff)
     keys = dims(embd, layers, heads, ff, 2048) | {
-        "$.attention.key_length": head,
-        "$.attention.value_length": head,
+        **{"$.attention.key_length": head, "$.attention.value_length": head},
         "$.attention.sliding_window": size,
         "tokenizer.chat_template": CHATML,
     }
@@ -207,9 +200,9 @@ def recur(path: Path, *, layers: int = 2) -> Path:
     inner = 2 * embd
     tensors: Tensors = {"token_embd.weight": w(len(pieces.texts), embd), "output_norm.weight": ones(embd)}
     for i in range(layers):
-        tensors |= {
-            f"blk.{i}.{name}": value
-            for name, value in {
+        tensors |= prefixed(
+            f"blk.{i}",
+            {
                 "attn_norm.weight": ones(embd),
                 "ssm_in.weight": w(2 * inner, embd),
                 "ssm_conv1d.weight": w(inner, kernel),
@@ -220,13 +213,11 @@ def recur(path: Path, *, layers: int = 2) -> Path:
                 "ssm_a": -np.abs(w(inner, state)) - 0.1,
                 "ssm_d": w(inner),
                 "ssm_out.weight": w(embd, inner),
-            }.items()
-        }
+            },
+        )
     keys = dims(embd, layers, 0, 0, 2048) | {
-        "$.ssm.conv_kernel": kernel,
-        "$.ssm.inner_size": inner,
-        "$.ssm.state_size": state,
-        "$.ssm.time_step_rank": rank,
+        **{"$.ssm.conv_kernel": kernel, "$.ssm.state_size": state},
+        **{"$.ssm.time_step_rank": rank, "$.ssm.inner_size": inner},
         "tokenizer.chat_template": CHATML,
     }
     return write(path, "mamba", keys | pieces.keys(add_bos=False), tensors)
@@ -247,9 +238,9 @@ def hybrid(path: Path, *, layers: int = 2) -> Path:
             tensors[f"{block}.attn_q.weight"] = w(2 * heads * head, embd)
             tensors |= {f"{block}.attn_q_norm.weight": ones(head), f"{block}.attn_k_norm.weight": ones(head)}
             continue
-        tensors |= {
-            f"{block}.{name}": value
-            for name, value in {
+        tensors |= prefixed(
+            block,
+            {
                 "attn_qkv.weight": w(channels, embd),
                 "attn_gate.weight": w(inner, embd),
                 "ssm_conv1d.weight": w(channels, kernel),
@@ -259,18 +250,14 @@ def hybrid(path: Path, *, layers: int = 2) -> Path:
                 "ssm_alpha.weight": w(rank, embd),
                 "ssm_norm.weight": ones(state),
                 "ssm_out.weight": w(embd, inner),
-            }.items()
-        }
+            },
+        )
     keys = dims(embd, layers, heads, ff, 2048) | {
-        "$.attention.key_length": head,
-        "$.attention.value_length": head,
+        **{"$.attention.key_length": head, "$.attention.value_length": head},
         "$.rope.dimension_count": head,
         "$.rope.dimension_sections": [4, 4, 8, 0],
-        "$.ssm.conv_kernel": kernel,
-        "$.ssm.state_size": state,
-        "$.ssm.group_count": groups,
-        "$.ssm.time_step_rank": rank,
-        "$.ssm.inner_size": inner,
+        **{"$.ssm.conv_kernel": kernel, "$.ssm.state_size": state, "$.ssm.group_count": groups},
+        **{"$.ssm.time_step_rank": rank, "$.ssm.inner_size": inner},
         "$.full_attention_interval": interval,
         "tokenizer.chat_template": CHATML,
     }
