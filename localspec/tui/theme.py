@@ -1,4 +1,4 @@
-"""The themes of localspec: one accent; success marks what was accepted of a draft, warning what is the target's own."""
+"""The themes of localspec: one accent; success marks accepted drafts, warning the target's own tokens."""
 
 from __future__ import annotations
 

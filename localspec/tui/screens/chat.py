@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Markdown
+from textual.widgets import Markdown, Tooltip
 
 from localspec.chat.session import Node
 from localspec.engine.client import EngineClient
@@ -64,7 +64,7 @@ class ChatScreen(Screen[None]):
         self.editing: Node | None = None
         self._client = client
         self._drains = 0
-        self._stale = False
+        self.stale = False  # something is to be drawn
         self._reported: set[str] = set()
 
     def compose(self) -> ComposeResult:
@@ -77,7 +77,9 @@ class ChatScreen(Screen[None]):
         yield Prompt()
         yield StatusLine(self.conversation)
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
+        # Textual reads tooltips as markup, and those of a table are the model's words.
+        await self.query(Tooltip).remove()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -103,9 +105,9 @@ class ChatScreen(Screen[None]):
             for event in events:
                 self.conversation.fold(event)
             self._drains += 1
-            self._stale = self._stale or bool(events)
+            self.stale = self.stale or bool(events)
             due = self._drains % _FIGURES_EVERY == 0
-            if events or (due and self._stale):
+            if events or (due and self.stale):
                 await self.draw(figures=due or not self.conversation.running)
 
     async def draw(self, *, figures: bool = True) -> None:
@@ -113,7 +115,7 @@ class ChatScreen(Screen[None]):
         self._give_back()
         if not figures:
             return
-        self._stale = False
+        self.stale = False
         self.query_one(StatsPanel).follow()
         self.query_one(QueueView).follow()
         for line in self.query("TitleLine, StatsLine, StatusLine, Welcome"):
@@ -122,9 +124,7 @@ class ChatScreen(Screen[None]):
     def _give_back(self) -> None:
         """Prompts that got no answer go back to the editor, before what was typed since."""
         while returned := self.conversation.take_returned():
-            prompt = self.query_one(Prompt)
-            typed = prompt.text
-            prompt.put(f"{returned.text}\n{typed}" if typed.strip() else returned.text)
+            self.query_one(Prompt).give_back(returned.text)
             self._edit(returned.instead_of)
 
     @contextmanager
@@ -134,7 +134,7 @@ class ChatScreen(Screen[None]):
             yield
         except LocalspecError as error:
             self.conversation.say(error.message, error.hint, error=True)
-            self._stale = True
+            self.stale = True
         except Exception as error:
             log.exception("bug in the chat")
             if repr(error) not in self._reported:
@@ -145,12 +145,11 @@ class ChatScreen(Screen[None]):
 
     @on(Prompt.Sent)
     def _sent(self, event: Prompt.Sent) -> None:
-        chat, prompt = self.conversation, self.query_one(Prompt)
-        if self.editing and chat.running:
+        chat, text, editing = self.conversation, event.text, self.editing
+        if editing and chat.running:
+            self.query_one(Prompt).give_back(text)
             self._hint(_BUSY)
             return
-        text, editing = event.text, self.editing
-        prompt.put("")
         self._edit(None)
         self.query_one(Transcript).anchor()
         if not text.strip():

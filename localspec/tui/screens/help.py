@@ -13,9 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 _WORDS = (
-    ("acceptance", "of the draft tokens that the model checked, how many it kept"),
-    ("mean length", "tokens a round, the model's own included; 1.0 is plain decoding"),
-    ("by position", "acceptance of the first, second, ... drafted token, where it was reached"),
+    ("acceptance", "how many of the draft tokens it checked the model kept"),
+    ("mean length", "tokens a round, the model's own included; plain is 1.0"),
+    ("by position", "acceptance of the first, second, ... token of a draft"),
     ("round", "one pass of the model: draft, verify, sample"),
     ("segments", "stretches of the answer under one method"),
 )
@@ -45,8 +45,13 @@ class HelpScreen(ModalScreen[None]):
 
     def _rows(self) -> Iterable[Content]:
         for keys, description in self._keys:
-            shown = " ".join(self.app.get_key_display(Binding(key, "")) for key in keys.split(","))
-            yield _row(shown, description)
+            yield _row("  ".join(shown(key) for key in keys.split(",")), description)
+
+
+def shown(key: str) -> str:
+    """`ctrl+t` -> `Ctrl+T`. Terminals send Ctrl+/ as Ctrl+_."""
+    names = {"up": "↑", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn", "underscore": "/"}
+    return "+".join(names.get(part, part.capitalize()) for part in key.split("+"))
 
 
 def _title(text: str) -> Content:

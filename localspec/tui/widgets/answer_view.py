@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Markdown, Static
-from textual.widgets.markdown import MarkdownStream
 
 from localspec.chat.figures import footer
 from localspec.chat.session import Node
@@ -15,9 +16,11 @@ from localspec.tui.markdown import parser
 from localspec.tui.text import one_line, visible
 from localspec.tui.widgets.sibling_mark import sibling_mark
 
+log = logging.getLogger(__name__)
+
 
 class AnswerView(Vertical):
-    """`follow` writes what is new in the node's answer. A streamed Markdown starts empty and only grows."""
+    """`follow` appends what is new in the node's answer. The Markdown starts empty and is only ever appended to."""
 
     def __init__(self, node: Node, conversation: Conversation) -> None:
         super().__init__()
@@ -25,10 +28,10 @@ class AnswerView(Vertical):
         self._node = node
         self._answer = node.answer
         self._conversation = conversation
-        self._markdown = Markdown(parser_factory=parser, open_links=False)
+        self._markdown = _empty()
         self._footer = Static(classes="footer")
-        self._stream: MarkdownStream | None = None
         self._written = 0
+        self._done = False
 
     def compose(self) -> ComposeResult:
         name = (one_line(self._conversation.model_name, 60), "bold $success")
@@ -36,32 +39,30 @@ class AnswerView(Vertical):
         yield self._markdown
         yield self._footer
 
-    async def on_mount(self) -> None:
-        self._stream = Markdown.get_stream(self._markdown)
-        await self.follow(figures=True)
-
-    async def on_unmount(self) -> None:
-        await self.close()
-
     async def follow(self, *, figures: bool) -> None:
-        """One write for everything that came since the last call."""
-        if self._stream is None:
+        """One append for everything that came since the last call. It is awaited, so that a slow terminal gets
+        fewer and larger ones."""
+        if self._done:
             return
         text = self._answer.text
         if len(text) > self._written:
             new, self._written = text[self._written :], len(text)
-            await self._stream.write(visible(new))
+            try:
+                await self._markdown.append(visible(new))
+            except Exception:  # Textual 8.2 fails on a table that loses its last row to what comes after it
+                log.warning("the Markdown is drawn anew", exc_info=True)
+                await self._redraw(visible(text))
         running = self._conversation.running is self._node
         if figures or not running:
             self._footer.update(self._figures(running))
-        if not running:
-            await self.close()
+        self._done = not running
 
-    async def close(self) -> None:
-        """Nothing more will come: let the stream finish what it has."""
-        stream, self._stream = self._stream, None
-        if stream:
-            await stream.stop()
+    async def _redraw(self, text: str) -> None:
+        """Start again with an empty Markdown: appending at once what failed piece by piece."""
+        await self._markdown.remove()
+        self._markdown = _empty()
+        await self.mount(self._markdown, before=self._footer)
+        await self._markdown.append(text)
 
     def _figures(self, running: bool) -> Content:
         reading = self._conversation.reading
@@ -76,3 +77,7 @@ class AnswerView(Vertical):
             cached = f", {reading.reused:,} of them known already" if reading.reused else ""
             return Content(f"reading {reading.done:,} of {reading.total:,} tokens{cached} …")
         return Content("waiting for the first token …")
+
+
+def _empty() -> Markdown:
+    return Markdown(parser_factory=parser, open_links=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,14 +17,14 @@ from localspec.tui.text import visible
 class Prompt(TextArea):
     BINDING_GROUP_TITLE = "Writing"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send", id="prompt.send", priority=True),
-        Binding("shift+enter,ctrl+j", "newline", "New line", id="prompt.newline", priority=True),
+        Binding("enter", "send", "Send", id="prompt.send"),
+        Binding("shift+enter,ctrl+j", "newline", "New line", id="prompt.newline"),
         Binding("up", "cursor_up", "In an empty prompt: edit an earlier message", id="prompt.recall"),
         Binding("pageup", "screen.scroll(-1)", "Scroll the conversation up", id="prompt.page_up", priority=True),
         Binding(
             "pagedown", "screen.scroll(1)", "Scroll the conversation down", id="prompt.page_down", priority=True
         ),
-        Binding("ctrl+d", "delete_or_quit", "Quit, in an empty prompt", id="prompt.quit", priority=True),
+        Binding("ctrl+d", "delete_or_quit", "Quit, in an empty prompt", id="prompt.quit"),
     ]
 
     @dataclass
@@ -38,6 +39,15 @@ class Prompt(TextArea):
 
     def __init__(self) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Write a message")
+        self.cursor_blink = False
+        self._in_order: dict[str, Callable[[], None]] = {
+            "enter": self.action_send,
+            "shift+enter": self.action_newline,
+            "ctrl+j": self.action_newline,
+            "up": self.action_cursor_up,
+            "down": self.action_cursor_down,
+            "ctrl+d": self.action_delete_or_quit,
+        }
         self._recalled = ""
 
     def put(self, text: str) -> None:
@@ -45,8 +55,14 @@ class Prompt(TextArea):
         self.text = self._recalled = text
         self.move_cursor(self.document.end)
 
+    def give_back(self, text: str) -> None:
+        """Put a text that was not taken before what was typed since."""
+        self.put(f"{text}\n{self.text}" if self.text.strip() else text)
+
     def action_send(self) -> None:
-        self.post_message(self.Sent(self.text))
+        text = self.text
+        self.put("")  # at once: the next message may arrive in the same burst of keys
+        self.post_message(self.Sent(text))
 
     def action_newline(self) -> None:
         self.insert("\n")
@@ -68,6 +84,17 @@ class Prompt(TextArea):
             self.action_delete_right()
         else:
             self.app.exit()
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Keys whose meaning depends on the text are handled here, in the order of typing: a binding would run
+        before the characters that arrived just ahead of it are in the text."""
+        act = self._in_order.get(event.key)
+        if act is None:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        act()
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()  # else Textual's own handler pastes it once more

@@ -67,10 +67,11 @@ def _line(left: str, right: str | Content, width: int) -> Content:
 
 def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
     now = tokens_per_second(answer)
+    compared = against_plain(now, _all_rounds(chat)) if answer.stats.drafts else "plain decoding"
     return [
         _line("SPEED", Content.assemble((speed(now), "bold"), " tok/s"), width),
         Content.styled(strip(answer.rounds, width, lambda stats: stats.tokens_per_second), "$primary"),
-        _line("", Content.styled(against_plain(now, _all_rounds(chat)), "$foreground-muted"), width),
+        _line("", Content.styled(compared, "$foreground-muted"), width),
     ]
 
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 
 from localspec.chat.session import Node
 from localspec.tui.conversation import Conversation, Note
@@ -29,7 +29,8 @@ class Transcript(VerticalScroll, can_focus=False):
         self._rows: list[tuple[Node | Note, Row]] = []
 
     def compose(self) -> ComposeResult:
-        yield Welcome(self._conversation)
+        with Vertical(id="rows"):
+            yield Welcome(self._conversation)
 
     def on_mount(self) -> None:
         self.anchor()
@@ -38,11 +39,12 @@ class Transcript(VerticalScroll, can_focus=False):
         items = list(self._items())
         pairs = zip(items, self._rows, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1][0], pairs))
-        await self._drop(self._rows[same:])
+        for _, row in self._rows[same:]:
+            await row.remove()
         fresh = [(item, self._row(item)) for item in items[same:]]
         self._rows[same:] = fresh
         if fresh:
-            await self.mount_all(row for _, row in fresh)
+            await self.query_one("#rows").mount_all(row for _, row in fresh)
         for _, row in self._rows:
             if isinstance(row, AnswerView):
                 await row.follow(figures=figures)
@@ -57,9 +59,3 @@ class Transcript(VerticalScroll, can_focus=False):
         if isinstance(item, Note):
             return NoteView(item)
         return AnswerView(item, self._conversation) if item.answer else UserMessage(item)
-
-    async def _drop(self, rows: list[tuple[Node | Note, Row]]) -> None:
-        for _, row in rows:
-            if isinstance(row, AnswerView):
-                await row.close()
-            await row.remove()
