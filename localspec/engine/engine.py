@@ -55,6 +55,8 @@ class Engine:
         except LocalspecError as error:
             lines = tuple(getattr(error, "lines", ()))
             self._emit(Failed(error.message, error.hint, error.exit_code, turn, lines))
+        except BrokenPipeError:  # nobody listens any more: a matter for the owner, who ends
+            raise
         except Exception as error:
             log.exception("bug while handling %s", type(command).__name__)
             self._emit(Failed(f"Internal error: {error!r}", "This is a bug; the log has the details.", 1, turn))
