@@ -136,9 +136,9 @@ class ChatScreen(Screen[None]):
             self.conversation.say(error.message, error.hint, error=True)
             self.stale = True
         except Exception as error:
-            log.exception("bug in the chat")
-            if repr(error) not in self._reported:
+            if repr(error) not in self._reported:  # a bug in drawing comes again with every drain
                 self._reported.add(repr(error))
+                log.exception("bug in the chat")
                 self.notify(visible(repr(error)), title="This is a bug", severity="error", markup=False, timeout=20)
 
     # From the user to the conversation

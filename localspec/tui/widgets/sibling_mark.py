@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.style import Style
 
 from localspec.chat.session import Node
 
@@ -11,7 +12,11 @@ def sibling_mark(node: Node) -> Content:
     place, count = node.place
     if count == 1:
         return Content("")
-    return Content.from_markup(
-        f"   [$foreground-muted][@click=screen.sibling(-1, {node.id})] ‹ [/]{place}/{count}"
-        f"[@click=screen.sibling(1, {node.id})] › [/][/]"
+    return Content.assemble(
+        "   ", _arrow(" ‹ ", -1, node), (f"{place}/{count}", "$foreground-muted"), _arrow(" › ", 1, node)
     )
+
+
+def _arrow(text: str, step: int, node: Node) -> Content:
+    click = Style.from_meta({"@click": f"screen.sibling({step}, {node.id})"})
+    return Content.styled(text, "$foreground-muted").stylize(click)
