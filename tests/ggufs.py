@@ -161,11 +161,8 @@ def noise(
     """A random llama with a byte-level vocabulary: its text depends on all that came before."""
     pieces, heads, ff = pieces or bpe(), 2, 128
     embd, v, w = heads * head, len(pieces.texts), Random(seed)
-    tensors: Tensors = {
-        "token_embd.weight": w(v, embd) * 5,
-        "output_norm.weight": ones(embd),
-        "output.weight": w(v, embd),
-    }
+    tensors: Tensors = {"token_embd.weight": w(v, embd) * 5, "output_norm.weight": ones(embd)}
+    tensors["output.weight"] = w(v, embd)
     for i in range(layers):
         block = f"blk.{i}"
         tensors |= {f"{block}.attn_norm.weight": ones(embd), f"{block}.ffn_norm.weight": ones(embd)}
