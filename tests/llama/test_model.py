@@ -32,6 +32,16 @@ class TestDecode:
         found = np.concatenate([wide.decode(block, rows=len(block)).copy() for block in blocks])
         assert np.array_equal(found, one_by_one(single, TEXT))
 
+    def test_nor_on_the_demo_model(self, demo_model: str, load: Load) -> None:
+        model = load(demo_model)
+        ids = model.vocab.tokenise("A hash table maps keys to values, so that", special=False, bos=False)
+        single = one_by_one(model, ids)
+        for width in (2, 9):
+            model.rewind(0)
+            for i in range(0, len(ids), width):
+                block = ids[i : i + width]
+                assert np.array_equal(model.decode(block, rows=len(block)), single[i : i + len(block)])
+
     def test_rows_belong_to_the_last_tokens(self, models: Models, load: Load) -> None:
         all_rows = load(models("noise_q8")).decode(TEXT, rows=len(TEXT)).copy()
         for rows in (0, 1, 7):
