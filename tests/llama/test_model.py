@@ -34,7 +34,7 @@ class TestDecode:
 
     def test_nor_on_the_demo_model(self, demo_model: str, load: Load) -> None:
         model = load(demo_model)
-        ids = model.vocab.tokenise("A hash table maps keys to values, so that", special=False, bos=False)
+        ids = model.vocab.tokenise("A hash table maps keys to values. " * 5, special=False, bos=False)
         single = one_by_one(model, ids)
         for width in (2, 9):
             model.rewind(0)
