@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from localspec.conversation import Options
 from localspec.engine.messages import Emitted, Load
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
@@ -49,7 +50,7 @@ def remove(table, key):
 
 async def picture(path: Path, size: tuple[int, int], *, theme: str = "localspec-dark") -> None:
     client = ScriptedClient(ANSWER)
-    app = ChatApp(client, Load(ModelSpec("demo.gguf")), title="demo", sampling=Sampling(temperature=0.7))
+    app = ChatApp(client, Load(ModelSpec("demo.gguf")), Options("demo", "lookup", 8, Sampling(temperature=0.7)))
     async with app.run_test(size=size) as pilot:
         app.theme = theme
         await pilot.pause(0.3)

@@ -12,11 +12,10 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from localspec.conversation import Conversation, Options
 from localspec.engine.client import EngineClient
-from localspec.engine.messages import DEFAULT_DRAFT_TOKENS, Load
-from localspec.spec.settings import Sampling
-from localspec.tui.conversation import Conversation
-from localspec.tui.options import Options
+from localspec.engine.messages import Load
+from localspec.errors import UnknownName
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.help import HelpScreen
 from localspec.tui.theme import DARK, THEMES
@@ -31,32 +30,28 @@ class ChatApp(App[None]):
         Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),
     ]
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         client: EngineClient,
         load: Load,
+        options: Options,
         *,
-        title: str,
-        method: str = "lookup",
-        draft_tokens: int = DEFAULT_DRAFT_TOKENS,
-        sampling: Sampling | None = None,
-        max_tokens: int | None = None,
-        system: str | None = None,
-        stop: tuple[str, ...] = (),
         folder: Path | None = None,
+        theme: str | None = None,
     ) -> None:
-        """`folder` is where exports go; None is the current one."""
+        """`folder` is where exports go (None: the current one), `theme` the one to begin with."""
         super().__init__()
-        options = Options(title, method, draft_tokens, sampling or Sampling(), max_tokens, system, stop)
         self.conversation = Conversation(client, load, options)
         self.folder = folder or Path.cwd()
         self._client = client
+        self._wanted_theme = theme or os.environ.get("TEXTUAL_THEME") or DARK.name
 
     def on_mount(self) -> None:
         for theme in THEMES:
             self.register_theme(theme)
-        if "TEXTUAL_THEME" not in os.environ:
-            self.theme = DARK.name
+        if self._wanted_theme not in self.available_themes:
+            raise UnknownName("theme", self._wanted_theme, self.available_themes)
+        self.theme = self._wanted_theme
         self.push_screen(ChatScreen(self._client, self.conversation, self.folder))
 
     def on_unmount(self) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from textual.app import App
 
 from localspec.chat.export import export_session
-from localspec.tui.conversation import Conversation
-from localspec.tui.text import visible
+from localspec.chat.text import visible
+from localspec.conversation import Conversation
 
 
 def export(app: App[None], chat: Conversation, folder: Path) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from localspec.conversation import Options
 from localspec.engine.messages import Load
 from localspec.model import ModelSpec
+from localspec.spec.settings import Sampling
 from localspec.tui.app import ChatApp
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.widgets.prompt import Prompt
@@ -87,7 +89,8 @@ async def open_chat(
     client: ScriptedClient | None = None, size: tuple[int, int] = WIDE, folder: Path | None = None, **options: Any
 ) -> AsyncIterator[Driver]:
     client = client or ScriptedClient()
-    app = ChatApp(client, LOAD, title="demo", folder=folder, **options)
+    settings = {"title": "demo", "method": "lookup", "draft_tokens": 8, "sampling": Sampling()} | options
+    app = ChatApp(client, LOAD, Options(**settings), folder=folder)
     async with app.run_test(size=size, tooltips=True) as pilot:
         driver = Driver(pilot, app, client)
         await driver.until(lambda: client.commands and client.idle, "the load")

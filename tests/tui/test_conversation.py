@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from localspec.conversation import Conversation, Options
 from localspec.engine.messages import Died, Emitted, Event, Failed, Loading, Notice, Prefill, Stop, Use
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish
-from localspec.tui.conversation import Conversation
-from localspec.tui.options import Options
 from tests.tui.driving import LOAD
 from tests.tui.scripted import MODEL, READY, ScriptedClient, finished, text
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localspec.tui.text import one_line, visible
+from localspec.chat.text import one_line, visible
 
 
 @given(st.text(st.characters(codec=None)))

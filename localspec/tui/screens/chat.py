@@ -17,11 +17,11 @@ from textual.screen import Screen
 from textual.widgets import Markdown, Tooltip
 
 from localspec.chat.session import Node
+from localspec.chat.text import visible
+from localspec.conversation import DRAFT_LENGTHS, Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
-from localspec.tui.conversation import DRAFT_LENGTHS, Conversation
 from localspec.tui.export import export
-from localspec.tui.text import visible
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.queue_view import QueueView
 from localspec.tui.widgets.stats_line import StatsLine

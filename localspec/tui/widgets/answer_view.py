@@ -11,9 +11,9 @@ from textual.widgets import Markdown, Static
 
 from localspec.chat.figures import footer
 from localspec.chat.session import Node
-from localspec.tui.conversation import Conversation
+from localspec.chat.text import one_line, visible
+from localspec.conversation import Conversation
 from localspec.tui.markdown import parser
-from localspec.tui.text import one_line, visible
 from localspec.tui.widgets.sibling_mark import sibling_mark
 
 log = logging.getLogger(__name__)

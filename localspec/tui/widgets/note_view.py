@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
-from localspec.tui.conversation import Note
-from localspec.tui.text import visible
+from localspec.chat.text import visible
+from localspec.conversation import Note
 
 
 class NoteView(Static):

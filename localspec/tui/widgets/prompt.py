@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from localspec.tui.text import visible
+from localspec.chat.text import visible
 
 
 class Prompt(TextArea):
@@ -52,7 +52,7 @@ class Prompt(TextArea):
 
     def put(self, text: str) -> None:
         """Replace the text and go to its end."""
-        self.text = self._recalled = text
+        self.text = self._recalled = visible(text)
         self.move_cursor(self.document.end)
 
     def give_back(self, text: str) -> None:

@@ -6,8 +6,8 @@ from textual.content import Content
 from textual.widget import Widget
 
 from localspec.chat.figures import tokens_per_second
+from localspec.conversation import Conversation
 from localspec.tui.charts import length, percent, speed
-from localspec.tui.conversation import Conversation
 
 
 class StatsLine(Widget):

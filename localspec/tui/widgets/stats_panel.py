@@ -11,10 +11,10 @@ from textual.widgets import Static
 
 from localspec.chat.answer import Answer
 from localspec.chat.figures import tokens_per_second
+from localspec.conversation import Conversation
 from localspec.spec.stats import Stats, fold, segments
 from localspec.spec.types import Round
 from localspec.tui.charts import length, milliseconds, percent, speed, stacked, strip
-from localspec.tui.conversation import Conversation
 from localspec.tui.widgets.gauge import gauge
 
 _POSITIONS = 8

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from textual.content import Content
 from textual.widget import Widget
 
+from localspec.conversation import Conversation
 from localspec.tui.charts import percent, short
-from localspec.tui.conversation import Conversation
 from localspec.tui.widgets.gauge import gauge
 
 _GAP = "   "

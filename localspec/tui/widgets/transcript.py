@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 
 from localspec.chat.session import Node
-from localspec.tui.conversation import Conversation, Note
+from localspec.conversation import Conversation, Note
 from localspec.tui.widgets.answer_view import AnswerView
 from localspec.tui.widgets.note_view import NoteView
 from localspec.tui.widgets.user_message import UserMessage

@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from localspec.chat.session import Node
-from localspec.tui.text import visible
+from localspec.chat.text import visible
 from localspec.tui.widgets.sibling_mark import sibling_mark
 
 _MOST_LINES, _MOST_CHARACTERS = 40, 4000

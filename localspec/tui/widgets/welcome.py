@@ -5,9 +5,9 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widget import Widget
 
+from localspec.chat.text import one_line
+from localspec.conversation import Conversation
 from localspec.engine.messages import Ready
-from localspec.tui.conversation import Conversation
-from localspec.tui.text import one_line
 
 
 class Welcome(Widget):

@@ -26,11 +26,25 @@ from localspec.engine.messages import (
     Stop,
     Use,
 )
+from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish
-from localspec.tui.options import Options
 
 DRAFT_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`title` names the model until the engine knows it better."""
+
+    title: str
+    method: str
+    draft_tokens: int
+    sampling: Sampling
+    verifier: str = "block"
+    max_tokens: int | None = None
+    system: str | None = None
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +252,7 @@ class Conversation:
             self._ask(self.session.say(self.queue.pop(0)))
 
     def _ask(self, question: Node) -> None:
-        asked = Asked(self.options.sampling, self.draft_tokens)
+        asked = Asked(self.options.sampling, self.draft_tokens, self.options.verifier)
         self.running = node = self.session.answer(question, Answer(self.method), asked)
         self._client.send(
             Generate(
