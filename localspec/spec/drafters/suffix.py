@@ -122,7 +122,7 @@ class SuffixAutomaton:
             del column[end:]
 
     def _settled(self) -> int:
-        """The state of the last `longest` tokens: the recent one, or a suffix of it since that grew or was split."""
+        """The state of the last `longest` tokens: the recent one, or a suffix of it that was split off."""
         state, match = self._recent[-1], min(len(self._text), self._longest)
         while state != _ROOT and self._length[self._link[state]] >= match:
             state = self._link[state]
