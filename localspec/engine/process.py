@@ -13,8 +13,10 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 from collections import deque
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -34,6 +36,10 @@ class ProcessClient:
         self._events: deque[Event] = deque()
         self._process: BaseProcess | None = None
         self._outgoing: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        if sys.platform != "win32":
+            # Started with the first child, it would inherit a standard error that a screen has replaced by then
+            # with one of descriptor -1, and fail.
+            resource_tracker.ensure_running()
 
     def start(self) -> None:
         """Start the process; a living one is ended first."""

@@ -1,0 +1,78 @@
+"""A smaller model of the same family drafts; it shares the target's vocabulary.
+
+Draws from its own distribution under the target's sampling settings and hands over exactly what it drew from, so that
+the verifier can use the whole overlap of the two. Knows a LanguageModel, not where it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from localspec.errors import CannotRewind
+from localspec.spec.context import common_prefix
+from localspec.spec.distribution import Distribution
+from localspec.spec.sampling import distribution
+from localspec.spec.settings import Sampling
+from localspec.spec.types import Draft, LanguageModel, Logits, Token, Tokens
+
+UNSURE = 0.2  # another token is not worth its price when the whole draft would survive with less than this
+
+
+class ModelDrafter:
+    """`n_vocab` is the target's: ids beyond it are padding of the draft, and never proposed."""
+
+    name: ClassVar[str] = "draft"
+
+    def __init__(self, model: LanguageModel, n_vocab: int, eog: Container[Token] = ()) -> None:
+        self._model, self._n_vocab, self._eog = model, n_vocab, eog
+
+    def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
+        limit = min(limit, self._model.n_ctx - len(context))
+        if limit < 1 or int(np.max(context)) >= self._model.n_vocab:  # an id that this model has no row for
+            return Draft()
+        row = self._read(context)
+        history = np.concatenate((np.asarray(context, np.int32), np.empty(limit, np.int32)))
+        tokens: list[Token] = []
+        probs: list[Distribution] = []
+        survival = 1.0
+        while True:
+            q = self._proposal(row, history[: len(context) + len(tokens)], sampling)
+            # The row is known before the draw, so stopping here leaves every drawn token's distribution untouched.
+            survival *= float(q.probs.max())
+            if tokens and survival < UNSURE:
+                break
+            token = q.sample(rng)
+            tokens.append(token)
+            probs.append(q)
+            if len(tokens) == limit or token in self._eog:
+                break
+            history[len(context) + len(tokens) - 1] = token
+            row = self._model.decode((token,), rows=1)[0]
+        return Draft(tuple(tokens), tuple(probs), self.name)
+
+    def close(self) -> None:
+        """The model belongs to whoever loaded it."""
+
+    def _read(self, context: Tokens) -> Logits:
+        """Bring the cache to `context`; returns the logits after it."""
+        model = self._model
+        common = min(common_prefix(model.cached, context), len(context) - 1)
+        try:
+            model.rewind(common)
+        except CannotRewind:
+            model.rewind(common := 0)
+        last = len(context) - 1
+        for start in range(common, last, model.n_batch):
+            model.decode(context[start : min(start + model.n_batch, last)], rows=0)
+        row: Logits = model.decode(context[last:], rows=1)[0]
+        return row
+
+    def _proposal(self, row: Logits, history: Tokens, sampling: Sampling) -> Distribution:
+        q = distribution(row[: self._n_vocab], history, sampling)
+        if q.ids is None and q.probs.size < self._n_vocab:
+            return Distribution(None, np.concatenate((q.probs, np.zeros(self._n_vocab - q.probs.size))))
+        return q
