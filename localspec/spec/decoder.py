@@ -70,6 +70,7 @@ class SpeculativeDecoder:
         `prefill` must have read the prompt. `ending` is asked once for each emitted token, in order; the answer is
         cut after the first token for which it returns a reason.
         """
+        sampling.check(self.model.n_vocab)
         # Separate streams: what the drafter draws must not move the target's own draws.
         verify_rng, draft_rng = (default_rng(s) for s in SeedSequence(seed).spawn(2))
         end, full = self._bound(len(prompt), max_tokens)

@@ -17,7 +17,7 @@ from localspec.spec.distribution import Distribution, certain
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Logits, Token, Tokens
 
-__all__ = ["LazyRows", "Sampling", "distribution"]
+__all__ = ["LazyRows", "Sampling", "best", "distribution", "peak"]
 
 _BLOCK = 256
 Ids = NDArray[np.int32]
@@ -49,10 +49,13 @@ def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distributi
     """
     row = _adjusted(row, history, sampling)
     if sampling.greedy:
-        return certain(_argmax(row))
+        token = int(row.argmax())  # the first of equal maxima, and the first NaN if there is one
+        _check(float(row[token]))
+        return certain(token)
     ids = _truncated(row, sampling)
-    logits = row if ids is None else row[ids]
-    return Distribution(ids, _softmax(logits, sampling.temperature))
+    if ids is None:
+        return Distribution(None, _softmax(row, peak(row), sampling.temperature))
+    return Distribution(ids, _softmax(row[ids], float(row[ids[0]]), sampling.temperature))
 
 
 def _window(history: Tokens, sampling: Sampling) -> Ids:
@@ -83,16 +86,17 @@ def _penalise(row: Logits, window: Ids, sampling: Sampling) -> None:
     row[ids] = seen - counts * sampling.frequency_penalty - sampling.presence_penalty
 
 
-def _argmax(row: Logits) -> Token:
-    best = int(row.argmax())  # the first of equal maxima, and the first NaN if there is one
-    _check(float(row[best]))
-    return best
+def peak(row: Logits) -> float:
+    """The largest logit; raises ModelError where there is none to speak of."""
+    maximum = float(row.max())  # NaN anywhere makes it NaN
+    _check(maximum)
+    return maximum
 
 
 def _check(maximum: float) -> None:
-    if math.isnan(maximum):
+    if math.isnan(maximum) or maximum == math.inf:
         raise ModelError(
-            "The model computed NaN logits.",
+            "The model computed NaN or infinite logits.",
             "The file is damaged, or this backend can't run it: try --gpu-layers 0, another quantisation, or "
             "--flash-attn off.",
         )
@@ -109,24 +113,20 @@ def _truncated(row: Logits, sampling: Sampling) -> Ids | None:
     All three keep a prefix of the same order, so the shortest prefix wins. Only top-p needs the mass of what top-k
     kept, which is the mass of the whole row when top-k is off.
     """
-    k = sampling.top_k if 0 < sampling.top_k < row.size else 0
-    if not k and sampling.top_p == 1 and sampling.min_p == 0:
-        _check(float(row.max()))
-        return None
-    if k:
-        ids = _best(row, k)
+    if 0 < sampling.top_k < row.size:
+        ids = best(row, sampling.top_k)
         return ids[: _prefix(row[ids].astype(np.float64), None, sampling)]
-    return _truncated_by_mass(row, sampling)
+    if sampling.top_p < 1 or sampling.min_p > 0:
+        return _truncated_by_mass(row, sampling)
+    return None
 
 
 def _truncated_by_mass(row: Logits, sampling: Sampling) -> Ids:
     """top-p and min-p without top-k: take ever more candidates until the cut lies inside them."""
-    maximum = float(row.max())
-    _check(maximum)
-    mass = float(np.exp(row - maximum).sum(dtype=np.float64)) if sampling.top_p < 1 else None
-    n = 1024
+    mass = float(_weights(row, peak(row)).sum()) if sampling.top_p < 1 else None
+    n = 128
     while True:
-        ids = _best(row, min(n, row.size))
+        ids = best(row, min(n, row.size))
         keep = _prefix(row[ids].astype(np.float64), mass, sampling)
         if keep < ids.size or ids.size == row.size:
             return ids[:keep]
@@ -143,42 +143,50 @@ def _prefix(logits: NDArray[np.float64], mass: float | None, sampling: Sampling)
         keep = int(np.searchsorted(np.cumsum(weights), sampling.top_p * total, side="left")) + 1
     if sampling.min_p > 0:
         keep = min(keep, int(np.searchsorted(-weights, -sampling.min_p, side="right")))
-    return max(1, min(keep, logits.size))
+    return keep
 
 
-def _best(row: Logits, k: int) -> Ids:
-    """The k best ids, ordered by (-logit, id). Exact: the k-th largest block maximum is a lower bound of the k-th
-    best logit, so only blocks that reach it are looked into (2-4 times faster than a partition of 262k)."""
-    whole = row.size - row.size % _BLOCK
-    blocks = row[:whole].reshape(-1, _BLOCK)
-    if blocks.shape[0] < 2 * k:
-        return _ordered(np.arange(row.size, dtype=np.int32), row, k)
-    maxima = blocks.max(axis=1)
-    threshold = np.partition(maxima, -k)[-k]
-    _check(float(threshold) if math.isnan(threshold) else float(maxima.max()))
-    which = np.flatnonzero(maxima >= threshold)
-    candidates = (which[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-    if whole < row.size:
-        candidates = np.concatenate((candidates, np.arange(whole, row.size)))
-    return _ordered(candidates[row[candidates] >= threshold].astype(np.int32), row, k)
-
-
-def _ordered(ids: Ids, row: Logits, k: int) -> Ids:
+def best(row: Logits, k: int) -> Ids:
+    """The k best ids, ordered by (-logit, id). Raises ModelError for a row without a finite maximum."""
+    ids = _candidates(row, k)
     logits = row[ids]
-    if ids.size > 4 * k:
-        threshold = np.partition(logits, -k)[-k]
-        ids = ids[logits >= threshold]
-        logits = row[ids]
-    order = np.lexsort((ids, -logits))[:k]
-    ids = ids[order]
-    _check(float(logits[order[0]]))
-    return ids
+    if ids.size > k:
+        last = np.partition(logits, -k)[-k]
+        above = ids[logits > last]
+        ids = np.concatenate((above, ids[logits == last][: k - above.size]))
+    # Ids ascend up to here, so a stable sort leaves equal logits in the order of their ids.
+    return ids[np.argsort(-row[ids], kind="stable")]
 
 
-def _softmax(logits: Logits, temperature: float) -> NDArray[np.float64]:
-    weights = logits.astype(np.float64)
-    weights -= weights.max()
-    weights /= temperature
-    np.exp(weights, out=weights)
+def _candidates(row: Logits, k: int) -> Ids:
+    """Ascending ids that include the k best, with all their ties.
+
+    The k-th largest block maximum is a lower bound of the k-th best logit, so only blocks that reach it are looked
+    into: 2-4 times faster than to partition a row of 262k.
+    """
+    if row.size < 2 * k * _BLOCK:
+        peak(row)
+        return np.arange(row.size, dtype=np.int32)
+    maxima = np.maximum.reduceat(row, np.arange(0, row.size, _BLOCK))
+    peak(maxima)
+    bound = np.partition(maxima, -k)[-k]
+    blocks = np.flatnonzero(maxima >= bound).astype(np.int32)
+    ids = (blocks[:, None] * np.int32(_BLOCK) + np.arange(_BLOCK, dtype=np.int32)).ravel()
+    ids = ids[: np.searchsorted(ids, row.size)]  # the last block may be short
+    return ids[row[ids] >= bound]
+
+
+def _softmax(logits: Logits, maximum: float, temperature: float) -> NDArray[np.float64]:
+    weights = _weights(logits, maximum, temperature)
     weights /= weights.sum()
     return weights
+
+
+def _weights(logits: Logits, maximum: float, temperature: float = 1.0) -> NDArray[np.float64]:
+    """exp((logit - max) / temperature), in double precision: the sums behind a cut must not depend on the order."""
+    weights = logits.astype(np.float64)
+    weights -= maximum
+    if temperature != 1:
+        with np.errstate(over="ignore"):  # a temperature near 0 sends all but the best to minus infinity
+            weights /= temperature
+    return np.exp(weights, out=weights)

@@ -42,6 +42,16 @@ class Sampling:
         _within("--penalty-last-n", self.penalty_last_n, -1, 2**31 - 1)
         if self.seed is not None:
             _within("--seed", self.seed, 0, SEED_MAX)
+        for _, bias in self.logit_bias:
+            _within("--logit-bias", bias, -math.inf, 1000)
+        self.check(2**31)
+
+    def check(self, n_vocab: int) -> None:
+        """Raises SamplingError for a biased or banned token that a vocabulary of this size does not have."""
+        for token, _ in self.logit_bias:
+            _within("The token of --logit-bias", token, 0, n_vocab - 1)
+        for token in self.banned:
+            _within("--ban-token", token, 0, n_vocab - 1)
 
     @property
     def greedy(self) -> bool:
@@ -54,7 +64,13 @@ class Sampling:
 
 
 def _within(flag: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:
-    inside = math.isfinite(value) and low <= value <= high and not (open_low and value == low)
-    if not inside:
-        above = "above" if open_low else "at least"
-        raise SamplingError(f"{flag} is {value:g}.", f"It must be {above} {low:g} and at most {high:g}.")
+    if low <= value <= high and not (open_low and value == low):
+        return
+    above = "above" if open_low else "at least"
+    raise SamplingError(
+        f"{flag} is {_number(value)}.", f"It must be {above} {_number(low)} and at most {_number(high)}."
+    )
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localspec.errors import PromptTooLong, UsageError
+from localspec.errors import PromptTooLong, SamplingError, UsageError
 from localspec.spec.drafters import create
 from localspec.spec.drafters.lookup import Lookup
 from localspec.spec.drafters.off import Off
@@ -114,6 +114,14 @@ def test_an_empty_prompt_and_an_empty_budget_are_refused() -> None:
         ready(FakeModel(noise(V), V), Off(), ())
     with pytest.raises(UsageError, match="--max-tokens is 0"):
         answer(ready(FakeModel(noise(V), V), Off()), max_tokens=0)
+
+
+def test_a_token_that_the_model_does_not_have_is_refused_before_anything_is_read() -> None:
+    model = FakeModel(noise(V), V)
+    decoder = ready(model, Off())
+    with pytest.raises(SamplingError, match="--ban-token is 12"):
+        answer(decoder, sampling=Sampling(banned=(12,)))
+    assert list(model.cached) == list(PROMPT[:-1])
 
 
 @pytest.mark.parametrize(("n_batch", "max_rows"), [(8, 3), (3, 8)])
