@@ -94,11 +94,7 @@ def settings(
     found = {name: Setting(value, "default") for name, value in _values(Config()).items()}
     found |= _from_file(file or config_file())
     found |= _from_environment(os.environ if env is None else env)
-    return found | {
-        name: Setting(value, "--" + name.replace("_", "-"))
-        for name, value in (flags or {}).items()
-        if value is not None
-    }
+    return found | _from_flags(flags or {})
 
 
 def _values(config: Config) -> dict[str, Value]:
@@ -137,6 +133,16 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Setting]:
     return found
 
 
+def _from_flags(flags: Mapping[str, Value]) -> dict[str, Setting]:
+    found = {}
+    for name, value in flags.items():
+        if value is not None:
+            flag = "--" + name.replace("_", "-")
+            _check(name, value, flag)
+            found[name] = Setting(value, flag)
+    return found
+
+
 def _parsed(text: str, kind: Any) -> Value:
     """`text` as the number that is wanted; itself where it is none."""
     for number in (int, float):
@@ -164,7 +170,7 @@ def _described(kind: Any) -> str:
 
 
 def _check(name: str, value: Any, where: str) -> None:
-    """The range. Flags are checked where they are used."""
+    """The range, as far as it is known before a model is loaded."""
     if name in _SAMPLING:
         try:
             Sampling(**{name: value})

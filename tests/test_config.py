@@ -128,6 +128,13 @@ def test_a_wrong_variable_is_named(file: Path, variable: str, value: str, said: 
     assert variable in caught.value.message and said in caught.value.message + caught.value.hint
 
 
+@pytest.mark.parametrize(("name", "value"), [("draft_tokens", -1), ("n_ctx", 0), ("temperature", -1)])
+def test_a_flag_out_of_range_is_named(file: Path, name: str, value: int) -> None:
+    with pytest.raises(UsageError) as caught:
+        load({name: value}, env={}, file=file)
+    assert caught.value.message == f"--{name.replace('_', '-')} is {value}."
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe", None])
 def test_a_file_that_cannot_be_read_is_named(file: Path, content: bytes | None) -> None:
     file.mkdir() if content is None else file.write_bytes(content)
