@@ -35,7 +35,8 @@ OFF = "off"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`title` names the model until the engine knows it better."""
+    """`title` names the model for people: the pair's title or the file's name. Names inside of files are often those
+    of a training run."""
 
     title: str
     method: str
@@ -89,10 +90,6 @@ class Conversation:
     @property
     def methods(self) -> tuple[str, ...]:
         return self.engine.methods if isinstance(self.engine, Ready) else ()
-
-    @property
-    def model_name(self) -> str:
-        return self.engine.target.name if isinstance(self.engine, Ready) else self.options.title
 
     @property
     def answers(self) -> list[Node]:

@@ -85,7 +85,7 @@ class PlainChat:
         self._pump(lambda: isinstance(self._conversation.engine, Loading))
         engine = self._conversation.engine
         if not isinstance(engine, Failed | Died):
-            _say(f"{self._conversation.model_name} is ready; method {self._conversation.method}.")
+            _say(f"{self._conversation.options.title} is ready; method {self._conversation.method}.")
 
     def _ask(self, action: Callable[[], None]) -> None:
         """Do it, then print the answer while it comes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from localspec import catalog, config
@@ -28,7 +29,7 @@ def model(settings: Config, target: str | None) -> tuple[ModelSpec, str]:
     """The file to load with what was asked of it, and a title for people."""
     asked = {name: getattr(settings, name) for name in MODEL}
     if target:
-        return ModelSpec(target, **asked), target.rpartition("/")[2]
+        return ModelSpec(target, **asked), Path(target).name.removesuffix(".gguf")
     pair = catalog.find(settings.pair)
     return ModelSpec(str(catalog.resolve(pair).target), **asked), pair.title
 

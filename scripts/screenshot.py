@@ -50,7 +50,7 @@ def remove(table, key):
 
 async def picture(path: Path, size: tuple[int, int], *, theme: str = "localspec-dark") -> None:
     client = ScriptedClient(ANSWER)
-    app = ChatApp(client, Load(ModelSpec("demo.gguf")), Options("demo", "lookup", 8, Sampling(temperature=0.7)))
+    app = ChatApp(client, Load(ModelSpec("demo.gguf")), Options("SmolLM2 135M Instruct", "lookup", 8, Sampling(temperature=0.7)))
     async with app.run_test(size=size) as pilot:
         app.theme = theme
         await pilot.pause(0.3)

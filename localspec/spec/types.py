@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -42,6 +42,7 @@ class Draft:
     tokens: tuple[Token, ...] = ()
     probs: Probs | None = None
     source: str = "off"
+    evidence: int = 0  # a class that the drafter gives its drafts by what stands behind them (a long match, ...)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,20 @@ class Verdict:
 
     accepted: int
     token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb:
+    """How likely the model itself found an emitted token, and the most likely tokens at its place, best first.
+
+    Natural logarithms of the softmax of the model's own logits, before bias, penalties, filters and temperature: the
+    same for every sampling setting and every method, and what `logprobs` means elsewhere. Impossible tokens are
+    left out of `top`.
+    """
+
+    token: Token
+    logprob: float
+    top: tuple[tuple[Token, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +89,7 @@ class Round:
     sample_s: float
     total_s: float
     finish: Finish | None = None
+    logprobs: tuple[LogProb, ...] = ()  # one for each emitted token, where they were asked for
 
     @property
     def cut(self) -> bool:
@@ -125,7 +141,8 @@ class Drafter(Protocol):
     it about rejections, edits or cancelled turns.
     """
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str: ...
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft: ...
 

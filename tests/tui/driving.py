@@ -89,7 +89,7 @@ async def open_chat(
     client: ScriptedClient | None = None, size: tuple[int, int] = WIDE, folder: Path | None = None, **options: Any
 ) -> AsyncIterator[Driver]:
     client = client or ScriptedClient()
-    settings = {"title": "demo", "method": "lookup", "draft_tokens": 8, "sampling": Sampling()} | options
+    settings = {"title": "SmolLM2 135M", "method": "lookup", "draft_tokens": 8, "sampling": Sampling()} | options
     app = ChatApp(client, LOAD, Options(**settings), folder=folder)
     async with app.run_test(size=size, tooltips=True) as pilot:
         driver = Driver(pilot, app, client)

@@ -21,7 +21,7 @@ async def test_the_first_screen_says_what_is_loaded_and_how_to_begin() -> None:
 
 async def test_the_screen_is_there_before_the_model() -> None:
     async with open_chat(ScriptedClient(ready=False)) as it:
-        await it.sees("loading demo", "Write a message")
+        await it.sees("loading SmolLM2 135M", "Write a message")
         await it.say("Why?")
         await it.sees("queued  Why?", "1 waiting for the model")
         await it.play(READY)

@@ -34,7 +34,7 @@ class AnswerView(Vertical):
         self._done = False
 
     def compose(self) -> ComposeResult:
-        name = (one_line(self._conversation.model_name, 60), "bold $success")
+        name = (one_line(self._conversation.options.title, 60), "bold $success")
         yield Static(Content.assemble(name, sibling_mark(self._node)), classes="name")
         yield self._markdown
         yield self._footer

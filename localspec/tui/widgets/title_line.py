@@ -26,7 +26,7 @@ class TitleLine(Widget):
         )
 
     def _state(self) -> Content:
-        name = one_line(self._conversation.model_name, 60)
+        name = one_line(self._conversation.options.title, 60)
         match self._conversation.engine:
             case Loading(fraction=fraction):
                 return Content.assemble(
