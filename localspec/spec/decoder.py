@@ -16,9 +16,9 @@ from numpy.random import Generator, SeedSequence, default_rng
 from localspec.errors import CannotRewind, PromptTooLong, UsageError
 from localspec.spec.context import TokenBuffer, common_prefix
 from localspec.spec.length import Length
-from localspec.spec.sampling import LazyRows
+from localspec.spec.sampling import LazyRows, log_probability
 from localspec.spec.settings import Sampling
-from localspec.spec.types import Draft, Drafter, Finish, LanguageModel, Round, Token, Tokens
+from localspec.spec.types import Draft, Drafter, Finish, LanguageModel, Logits, LogProb, Round, Token, Tokens
 from localspec.spec.verify import Verifier, proposal, verify_block
 
 Ending = Callable[[Token], Finish | None]
@@ -63,18 +63,25 @@ class SpeculativeDecoder:
         return common
 
     def generate(
-        self, prompt: Tokens, sampling: Sampling, seed: int, ending: Ending, max_tokens: int | None = None
+        self,
+        prompt: Tokens,
+        sampling: Sampling,
+        seed: int,
+        ending: Ending,
+        max_tokens: int | None = None,
+        logprobs: int | None = None,
     ) -> Iterator[Round]:
         """Yield rounds until one carries a `finish`. Stop iterating to cancel: the cache is consistent after each.
 
         `prefill` must have read the prompt. `ending` is asked once for each emitted token, in order; the answer is
-        cut after the first token for which it returns a reason.
+        cut after the first token for which it returns a reason. With `logprobs` N every emitted token comes with
+        its log-probability and the N most likely alternatives.
         """
         sampling.check(self.model.n_vocab)
         # Separate streams: what the drafter draws must not move the target's own draws.
         verify_rng, draft_rng = (default_rng(s) for s in SeedSequence(seed).spawn(2))
         end, full = self._bound(len(prompt), max_tokens)
-        turn = _Turn(TokenBuffer(prompt), sampling, verify_rng, draft_rng, ending, end, full)
+        turn = _Turn(TokenBuffer(prompt), sampling, verify_rng, draft_rng, ending, end, full, logprobs)
         while True:
             done = self._round(turn)
             yield done
@@ -104,6 +111,7 @@ class SpeculativeDecoder:
         tested = accepted if len(emitted) == accepted else min(accepted + 1, len(draft.tokens))
         p = tuple(rows[i].prob(draft.tokens[i]) for i in range(tested))
         q = tuple(proposal(draft, i).prob(draft.tokens[i]) for i in range(tested))
+        logprobs = _logprobs(logits, emitted, turn.logprobs)
         verified_at = perf_counter()
         turn.context.extend(emitted)
         # The last token is never in the cache: it opens the next block.
@@ -124,6 +132,7 @@ class SpeculativeDecoder:
             sample_s=verified_at - decoded_at,
             total_s=perf_counter() - started,
             finish=finish,
+            logprobs=logprobs,
         )
         self.length.observe(done)
         return done
@@ -145,6 +154,7 @@ class _Turn:
     ending: Ending
     end: int
     full: Finish
+    logprobs: int | None
 
 
 def _cut(tokens: tuple[Token, ...], ending: Ending) -> tuple[tuple[Token, ...], Finish | None]:
@@ -152,3 +162,10 @@ def _cut(tokens: tuple[Token, ...], ending: Ending) -> tuple[tuple[Token, ...], 
         if finish := ending(token):
             return tokens[: i + 1], finish
     return tokens, None
+
+
+def _logprobs(logits: Logits, emitted: tuple[Token, ...], top: int | None) -> tuple[LogProb, ...]:
+    """Row i is where token i was emitted, whether it was drafted or the target's own."""
+    if top is None:
+        return ()
+    return tuple(log_probability(logits[i], token, top) for i, token in enumerate(emitted))

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from localspec.errors import ModelError
 from localspec.spec.distribution import Distribution, certain
 from localspec.spec.settings import Sampling
-from localspec.spec.types import Logits, Token, Tokens
+from localspec.spec.types import Logits, LogProb, Token, Tokens
 
-__all__ = ["LazyRows", "Sampling", "best", "distribution", "peak"]
+__all__ = ["LazyRows", "Sampling", "distribution", "log_probability"]
 
 _BLOCK = 256
 Ids = NDArray[np.int32]
@@ -54,8 +54,17 @@ def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distributi
         return certain(token)
     ids = _truncated(row, sampling)
     if ids is None:
-        return Distribution(None, _softmax(row, peak(row), sampling.temperature))
+        return Distribution(None, _softmax(row, _peak(row), sampling.temperature))
     return Distribution(ids, _softmax(row[ids], float(row[ids[0]]), sampling.temperature))
+
+
+def log_probability(row: Logits, token: Token, top: int) -> LogProb:
+    """What the model itself thinks of `token`: see LogProb."""
+    maximum = _peak(row)
+    normaliser = maximum + math.log(float(_weights(row, maximum).sum()))
+    ids = _best(row, min(top, row.size)).tolist() if top > 0 else []
+    finite = tuple((i, float(row[i]) - normaliser) for i in ids if row[i] > -math.inf)
+    return LogProb(token, float(row[token]) - normaliser, finite)
 
 
 def _window(history: Tokens, sampling: Sampling) -> Ids:
@@ -86,7 +95,7 @@ def _penalise(row: Logits, window: Ids, sampling: Sampling) -> None:
     row[ids] = seen - counts * sampling.frequency_penalty - sampling.presence_penalty
 
 
-def peak(row: Logits) -> float:
+def _peak(row: Logits) -> float:
     """The largest logit; raises ModelError where there is none to speak of."""
     maximum = float(row.max())  # NaN anywhere makes it NaN
     _check(maximum)
@@ -114,7 +123,7 @@ def _truncated(row: Logits, sampling: Sampling) -> Ids | None:
     kept, which is the mass of the whole row when top-k is off.
     """
     if 0 < sampling.top_k < row.size:
-        ids = best(row, sampling.top_k)
+        ids = _best(row, sampling.top_k)
         return ids[: _prefix(row[ids].astype(np.float64), None, sampling)]
     if sampling.top_p < 1 or sampling.min_p > 0:
         return _truncated_by_mass(row, sampling)
@@ -123,10 +132,10 @@ def _truncated(row: Logits, sampling: Sampling) -> Ids | None:
 
 def _truncated_by_mass(row: Logits, sampling: Sampling) -> Ids:
     """top-p and min-p without top-k: take ever more candidates until the cut lies inside them."""
-    mass = float(_weights(row, peak(row)).sum()) if sampling.top_p < 1 else None
+    mass = float(_weights(row, _peak(row)).sum()) if sampling.top_p < 1 else None
     n = 128
     while True:
-        ids = best(row, min(n, row.size))
+        ids = _best(row, min(n, row.size))
         keep = _prefix(row[ids].astype(np.float64), mass, sampling)
         if keep < ids.size or ids.size == row.size:
             return ids[:keep]
@@ -146,7 +155,7 @@ def _prefix(logits: NDArray[np.float64], mass: float | None, sampling: Sampling)
     return keep
 
 
-def best(row: Logits, k: int) -> Ids:
+def _best(row: Logits, k: int) -> Ids:
     """The k best ids, ordered by (-logit, id). Raises ModelError for a row without a finite maximum."""
     ids = _candidates(row, k)
     logits = row[ids]
@@ -165,15 +174,16 @@ def _candidates(row: Logits, k: int) -> Ids:
     into: 2-4 times faster than to partition a row of 262k.
     """
     if row.size < 2 * k * _BLOCK:
-        peak(row)
+        _peak(row)
         return np.arange(row.size, dtype=np.int32)
     maxima = np.maximum.reduceat(row, np.arange(0, row.size, _BLOCK))
-    peak(maxima)
+    _peak(maxima)
     bound = np.partition(maxima, -k)[-k]
     blocks = np.flatnonzero(maxima >= bound).astype(np.int32)
     ids = (blocks[:, None] * np.int32(_BLOCK) + np.arange(_BLOCK, dtype=np.int32)).ravel()
     ids = ids[: np.searchsorted(ids, row.size)]  # the last block may be short
-    return ids[row[ids] >= bound]
+    reached: Ids = ids[row[ids] >= bound]
+    return reached
 
 
 def _softmax(logits: Logits, maximum: float, temperature: float) -> NDArray[np.float64]:

@@ -57,9 +57,9 @@ class Verdict:
 class LogProb:
     """How likely the model itself found an emitted token, and the most likely tokens at its place, best first.
 
-    Natural logarithms of the softmax of the model's own logits, before bias, penalties, filters and temperature: the
-    same for every sampling setting and every method, and what `logprobs` means elsewhere. Impossible tokens are
-    left out of `top`.
+    Natural logarithms of the softmax of the model's own logits, before bias, penalties, filters and temperature:
+    the same for every sampling setting and every method, and what `logprobs` means elsewhere. Impossible tokens
+    are left out of `top`.
     """
 
     token: Token

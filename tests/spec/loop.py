@@ -37,10 +37,11 @@ def answer(
     seed: int = 7,
     ending: Ending = never,
     max_tokens: int | None = 60,
+    logprobs: int | None = None,
 ) -> list[Round]:
     """All rounds of one answer. After each, the cache holds the text but for its last token."""
     rounds: list[Round] = []
-    for done in decoder.generate(prompt, sampling, seed, ending, max_tokens):
+    for done in decoder.generate(prompt, sampling, seed, ending, max_tokens, logprobs):
         rounds.append(done)
         assert list(decoder.model.cached) == [*prompt, *text(rounds)][:-1]
     return rounds

@@ -15,12 +15,13 @@ from localspec.spec.context import TokenBuffer, common_prefix
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Token, Tokens
 
-_CHAIN = 16  # candidates looked at: the latest ones; bounds the time per round whatever the history
+_CHAIN = 128  # candidates looked at: the latest ones; bounds the time per round whatever the history
 _LONGEST = 32  # a longer match is not a better one
 
 
 class Lookup:
     name: ClassVar[str] = "lookup"
+    free: ClassVar[bool] = True  # certain and cheap: may be asked in every round
 
     def __init__(self) -> None:
         self._seen = TokenBuffer()
@@ -30,13 +31,13 @@ class Lookup:
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
         self._follow(context)
-        start = self._continuation()
-        if start is None or limit < 1:
+        start, match = self._longest_match()
+        if match == 0 or limit < 1:
             return Draft()
         # A continuation that runs into the present goes on with itself: the text is repeating with that period.
         period = len(self._tokens) - start
         tokens = tuple(self._tokens[start + i % period] for i in range(limit))
-        return Draft(tokens, source=self.name)
+        return Draft(tokens, source=self.name, evidence=match.bit_length())
 
     def close(self) -> None:
         pass
@@ -74,21 +75,24 @@ class Lookup:
     def _key(self, position: int) -> int:
         return self._tokens[position - 1] << 32 | self._tokens[position]
 
-    def _continuation(self) -> int | None:
-        """Where the continuation of the longest earlier match begins; the latest of equals (R47)."""
-        end = len(self._tokens) - 1
-        best, best_length = None, 0
+    def _longest_match(self) -> tuple[int, int]:
+        """Where the continuation of the longest earlier match begins, and the length of that match (0: none).
+
+        The latest of equals wins (R47).
+        """
+        tokens, end = self._tokens, len(self._tokens) - 1
+        start, longest = 0, 0
         candidate = self._previous[end] if end > 0 else -1
         for _ in range(_CHAIN):
-            if candidate < 0:
+            if candidate < 0 or longest == _LONGEST:
                 break
-            length = self._match(candidate, end)
-            if length > best_length:
-                best, best_length = candidate + 1, length
-                if length >= _LONGEST:
-                    break
+            # Most candidates fail at the first token that would make them longer.
+            if candidate >= longest and tokens[candidate - longest] == tokens[end - longest]:
+                match = self._match(candidate, end)
+                if match > longest:
+                    start, longest = candidate + 1, match
             candidate = self._previous[candidate]
-        return best
+        return start, longest
 
     def _match(self, candidate: int, end: int) -> int:
         tokens, length = self._tokens, 2
