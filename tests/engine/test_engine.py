@@ -25,7 +25,7 @@ PROMPTS = (
 
 @pytest.fixture(scope="module")
 def demo(demo_model: str) -> Iterator[Driver]:
-    driver = Driver(demo_model, n_ctx=2048)
+    driver = Driver(demo_model, n_ctx=2048, threads=1)
     yield driver
     driver.engine.close()
 
@@ -101,7 +101,7 @@ def test_text_after_a_stop_an_edit_and_a_regenerate_is_that_of_a_fresh_engine(
     followed = demo.ask(first, stopped.message(), "Go on.", max_tokens=40, sampling=unending(demo))
     changed = demo.ask(edited, max_tokens=60, sampling=unending(demo))
 
-    fresh = Driver(demo_model, n_ctx=2048)
+    fresh = Driver(demo_model, n_ctx=2048, threads=1)
     try:
         assert again.token_ids == fresh.ask(first, max_tokens=60, sampling=unending(fresh)).token_ids
         assert again.token_ids[: len(stopped.token_ids)] == stopped.token_ids
