@@ -66,7 +66,7 @@ def chat(
     spec, title = settle.model(settings, apart["target"])
     options = Options(
         title,
-        sampling=settings.sampling,
+        sampling=settle.sampling(settings, apart),
         system=settings.system,
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
@@ -85,6 +85,9 @@ def run(
     answer: AnswerFlags,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all figures.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
+    logprobs: Annotated[
+        int | None, typer.Option(min=0, max=100, show_default=False, help="With --json: N best per token.")
+    ] = None,
 ) -> None:
     """Answer one prompt on standard output."""
     from localspec import settle
@@ -93,6 +96,8 @@ def run(
     from localspec.run import run as answer_once
 
     settings, apart = settle.settle(model, speculation, sampling, answer)
+    if logprobs is not None and not as_json:
+        raise UsageError("--logprobs needs --json.", "Only the JSON object has a place for them.")
     if raw and answer.system:
         raise UsageError("--system needs the chat template that --raw leaves out.", "Drop one of the two.")
     text = sys.stdin.read() if prompt == "-" else prompt
@@ -103,9 +108,10 @@ def run(
         turn=0,
         messages=() if raw else (*system, Message("user", text)),
         prompt=text if raw else None,
-        sampling=settings.sampling,
+        sampling=settle.sampling(settings, apart),
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
+        logprobs=logprobs,
         **settle.speculation(settings),
     )
     spec, _ = settle.model(settings, apart["target"])

@@ -53,6 +53,10 @@ class SamplingFlags:
     )
     penalty_last_n: Annotated[int | None, _flag("--penalty-last-n", "Tokens looked at; -1: the context.")] = None
     seed: Annotated[int | None, _flag("--seed", "Seed of the answer (default: random, and shown).")] = None
+    logit_bias: Annotated[
+        list[str] | None, _flag("--logit-bias", "ID=BIAS: add to a token's logit; repeatable.")
+    ] = None
+    ban_token: Annotated[list[int] | None, _flag("--ban-token", "Never choose this token id; repeatable.")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,12 +104,22 @@ def document(answer: Answer, command: Generate, environment: Environment) -> dic
         "finish_reason": answer.finish.value,
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": len(answer.token_ids),
+        **({"logprobs": _logprobs(answer)} if command.logprobs is not None else {}),
         "timings": timings(answer),
         "speculation": speculation(answer, command.method, command.verifier),
         "sampling": asdict(command.sampling)
         | {"seed": answer.seed, "max_tokens": command.max_tokens, "stop": command.stop},
         "environment": _environment(environment),
     }
+
+
+def _logprobs(answer: Answer) -> list[dict[str, Any]]:
+    """One per token: the natural logarithm of the model's own softmax, before any sampling setting."""
+    return [
+        {"id": each.token, "logprob": each.logprob, "top": [{"id": i, "logprob": p} for i, p in each.top]}
+        for done in answer.rounds
+        for each in done.logprobs
+    ]
 
 
 def _environment(environment: Environment) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ from localspec.config import Config
 from localspec.errors import UnknownName, UsageError
 from localspec.flags import given
 from localspec.model import ModelSpec
+from localspec.spec.settings import Sampling
 
 MODEL = ("n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v")
+
+
+_APART = ("target", "stop", "logit_bias", "ban_token")  # flags that are no settings: they belong to one call
 
 
 def settle(*groups: Any) -> tuple[Config, dict[str, Any]]:
     """The settings in effect, and the flags that are not settings (target, stop)."""
     flags = given(*groups)
-    apart: dict[str, Any] = {name: flags.pop(name) for name in ("target", "stop") if name in flags}
+    apart: dict[str, Any] = {name: flags.pop(name) for name in _APART if name in flags}
     if apart.get("target") and flags.get("pair"):
         raise UsageError("--pair and --target are two ways to name one model.", "Give one of them.")
     if not all(apart.get("stop") or ()):
@@ -32,6 +37,25 @@ def model(settings: Config, target: str | None) -> tuple[ModelSpec, str]:
         return ModelSpec(target, **asked), Path(target).name.removesuffix(".gguf")
     pair = catalog.find(settings.pair)
     return ModelSpec(str(catalog.resolve(pair).target), **asked), pair.title
+
+
+def sampling(settings: Config, apart: dict[str, Any]) -> Sampling:
+    """The sampling settings, with what was said about single tokens."""
+    return replace(
+        settings.sampling,
+        logit_bias=tuple(_bias(text) for text in apart.get("logit_bias") or ()),
+        banned=tuple(apart.get("ban_token") or ()),
+    )
+
+
+def _bias(text: str) -> tuple[int, float]:
+    token, equals, bias = text.partition("=")
+    try:
+        return int(token), float(bias)
+    except ValueError:
+        raise UsageError(
+            f"--logit-bias is {text!r}.", "Write a token id and a number: --logit-bias 42=-1.5"
+        ) from None
 
 
 def speculation(settings: Config) -> dict[str, Any]:

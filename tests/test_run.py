@@ -64,6 +64,17 @@ def test_json_has_the_whole_contract(home: dict[str, str], demo_model: str) -> N
     assert "hash table" in answer["text"].lower()
 
 
+def test_logprobs_of_accepted_tokens_are_those_of_plain_decoding(home: dict[str, str], noise: str) -> None:
+    flags = ("--json", "--logprobs", "3", "--temperature", "0", "--max-tokens", "40")
+    plain, drafted = (
+        json.loads(run(home, noise, "abcabcabc" * 5, *flags, "--method", method).stdout)
+        for method in ("off", "lookup")
+    )
+    assert drafted["logprobs"] == plain["logprobs"]
+    assert [each["id"] for each in plain["logprobs"]] == plain["token_ids"]
+    assert all(each["logprob"] < 0 and len(each["top"]) == 3 for each in plain["logprobs"])
+
+
 @pytest.mark.parametrize("limit", range(1, 6))
 def test_limit_is_exact_with_a_longer_draft(home: dict[str, str], noise: str, limit: int) -> None:
     text = "abcabcabcabcabcabc"
@@ -108,6 +119,8 @@ WRONG = {
     "temperature that is no number": (("--temperature", "nan"), 2, "--temperature"),
     "top-p of zero": (("--top-p", "0"), 2, "--top-p"),
     "seed out of range": (("--seed", "-5"), 2, "--seed"),
+    "bias that is no number": (("--logit-bias", "a=b"), 2, "--logit-bias"),
+    "logprobs without json": (("--logprobs", "2"), 2, "--json"),
     "no tokens": (("--max-tokens", "0"), 2, "max"),
     "empty stop": (("--stop", ""), 2, "--stop"),
     "two models": (("--pair", "demo", "--target", "x.gguf"), 2, "--target"),
@@ -125,6 +138,16 @@ def test_wrong_usage_is_a_sentence_a_hint_and_an_exit_code(home: dict[str, str],
     assert "Traceback" not in result.stderr
     assert len(result.stderr.splitlines()) <= 3
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("flag", [("--ban-token", "99999"), ("--logit-bias", "99999=1")])
+def test_token_outside_the_vocabulary_is_refused_with_the_range(
+    home: dict[str, str], noise: str, flag: tuple[str, str]
+) -> None:
+    result = run(home, noise, "hello", *flag)
+    assert result.returncode == 2
+    assert flag[0] in result.stderr
+    assert "at most" in result.stderr
 
 
 def test_context_larger_than_the_models_is_refused_with_both_numbers(home: dict[str, str], noise: str) -> None:

@@ -156,7 +156,9 @@ class Engine:
         return reused, stopped or check()
 
     def _decode(self, loaded: Loaded, command: Generate, prompt: list[int], seed: int, outbox: Outbox) -> Finish:
-        rounds = loaded.decoder.generate(prompt, command.sampling, seed, outbox.ending, command.max_tokens)
+        rounds = loaded.decoder.generate(
+            prompt, command.sampling, seed, outbox.ending, command.max_tokens, command.logprobs
+        )
         for done in rounds:
             outbox.add(done)
             if done.finish is not None:

@@ -40,6 +40,7 @@ class Generate:
     max_tokens: int | None = None  # None: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     resume: tuple[int, ...] = ()
+    logprobs: int | None = None  # log-probabilities of every emitted token, with so many alternatives
 
 
 @dataclass(frozen=True, slots=True)
