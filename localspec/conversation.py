@@ -35,8 +35,8 @@ OFF = "off"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`title` names the model for people: the pair's title or the file's name. Names inside of files are often those
-    of a training run."""
+    """`title` names the model for people: the pair's title or the file's name. Names inside of files are often
+    those of a training run."""
 
     title: str
     method: str

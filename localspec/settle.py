@@ -49,7 +49,7 @@ def sampling(settings: Config, apart: dict[str, Any]) -> Sampling:
 
 
 def _bias(text: str) -> tuple[int, float]:
-    token, equals, bias = text.partition("=")
+    token, _, bias = text.partition("=")
     try:
         return int(token), float(bias)
     except ValueError:
