@@ -188,7 +188,7 @@ def _candidates(row: Logits, k: int) -> Ids:
 
 def _softmax(logits: Logits, maximum: float, temperature: float) -> NDArray[np.float64]:
     weights = _weights(logits, maximum, temperature)
-    weights /= weights.sum()
+    weights *= 1.0 / weights.sum()
     return weights
 
 

@@ -41,18 +41,21 @@ def verify_block(p: ProbRows, draft: Draft, rng: Generator) -> Verdict:
     Never accepts fewer tokens in expectation than token verification. Once r_i is 0 no longer prefix can be
     accepted, so greedy and truncated targets stop reading rows there.
     """
-    k = len(draft.tokens)
+    if draft.probs is None:
+        # Nothing accepts a certain proposal more often than the target would write it. The token rule accepts it
+        # just as often, and reads fewer rows.
+        return verify_tokens(p, draft, rng)
+    q, k = draft.probs, len(draft.tokens)
     r, kept, r_kept = 1.0, 0, 1.0
-    for i in range(1, k + 1):
-        token = draft.tokens[i - 1]
-        r = min(1.0, r * p[i - 1].prob(token) / proposal(draft, i - 1).prob(token))
+    for i, token in enumerate(draft.tokens, 1):
+        r = min(1.0, r * p[i - 1].prob(token) / q[i - 1].prob(token))
         if r == 0.0:
             break
-        if rng.random() < (r if i == k else _acceptance(p[i], proposal(draft, i), r)):
+        if rng.random() < (r if i == k else _acceptance(p[i], q[i], r)):
             kept, r_kept = i, r
     if kept == k:
         return Verdict(k, p[k].sample(rng))
-    return Verdict(kept, _correction(p[kept], proposal(draft, kept), r_kept, rng))
+    return Verdict(kept, _correction(p[kept], q[kept], r_kept, rng))
 
 
 def _acceptance(p: Distribution, q: Distribution, r: float) -> float:
