@@ -110,7 +110,7 @@ histories = st.lists(st.integers(0, 5), max_size=12)
 
 
 @given(row=logits, history=histories, s=samplings)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_short_row_is_transformed_as_defined(row: list[float], history: list[Token], s: Sampling) -> None:
     always_possible = 1.0
     assert_is_the_definition(np.array([*row, always_possible], np.float32), history, s)

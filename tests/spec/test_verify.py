@@ -67,7 +67,7 @@ def test_the_example_with_two_outcomes(verifier: Any) -> None:
 
 @both
 @given(p=pools, q=pools, k=st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_round_has_the_targets_law(verifier: Any, p: list[list[int]], q: list[list[int]], k: int) -> None:
     target = from_pool(p)
     outcomes = emitted(target, drawn(from_pool(q, salt=2), k), verifier)
@@ -76,7 +76,7 @@ def test_a_round_has_the_targets_law(verifier: Any, p: list[list[int]], q: list[
 
 @both
 @given(p=pools, draft=st.lists(st.integers(0, 2), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_draft_proposed_with_certainty(verifier: Any, p: list[list[int]], draft: list[int]) -> None:
     target = from_pool(p)
     outcomes = emitted(target, lambda rng: Draft(tuple(draft)), verifier)
@@ -92,7 +92,7 @@ def test_a_long_draft(verifier: Any, seed: int) -> None:
 
 @both
 @given(p=pools, q=pools, limit=st.integers(1, 3), threshold=st.floats(0.3, 1.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_draft_may_stop_for_reasons_known_before_the_token(
     verifier: Any, p: list[list[int]], q: list[list[int]], limit: int, threshold: float
 ) -> None:
@@ -134,7 +134,7 @@ samplings = st.builds(
 
 @both
 @given(sampling=samplings, draft_sampling=samplings, k=st.integers(1, 3), seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_from_logits_with_truncation_and_penalties(
     verifier: Any, sampling: Sampling, draft_sampling: Sampling, k: int, seed: int
 ) -> None:
@@ -218,7 +218,7 @@ def test_block_verification_accepts_at_least_as_much_and_mostly_more() -> None:
 
 
 @given(p=pools, draft=st.lists(st.integers(0, 2), max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_certain_proposal_is_accepted_equally_often_by_both(p: list[list[int]], draft: list[int]) -> None:
     """Nothing can accept it more often than the target would write it."""
     target = from_pool(p)
