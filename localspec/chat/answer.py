@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Protocol
 
 from localspec.chat.message import Message, Piece
-from localspec.spec.stats import Stats, fold
+from localspec.spec.stats import Segment, Stats, fold
 from localspec.spec.types import Finish, Round
 
 
@@ -50,6 +51,8 @@ class Answer:
     total_s: float | None = None
     error: str | None = None
     tail: str = ""  # Finished.tail
+    _segments: list[Segment] = field(default_factory=list, init=False, repr=False, compare=False)
+    _folded: int = field(default=0, init=False, repr=False, compare=False)  # how many rounds are in them
 
     def extend(self, rounds: tuple[Round, ...], pieces: tuple[Piece, ...]) -> str:
         """Append what arrived; returns the new text."""
@@ -72,8 +75,19 @@ class Answer:
         return tuple(piece.token for piece in self.pieces)
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Runs of rounds under one method. Only what is new is folded: a screen asks several times a second."""
+        for method, group in groupby(self.rounds[self._folded :], key=lambda made: made.method):
+            stats = fold(group)
+            if self._segments and self._segments[-1].method == method:
+                stats = self._segments.pop().stats + stats
+            self._segments.append(Segment(method, stats))
+        self._folded = len(self.rounds)
+        return tuple(self._segments)
+
+    @property
     def stats(self) -> Stats:
-        return fold(self.rounds)
+        return sum((segment.stats for segment in self.segments), Stats())
 
     def message(self) -> Message:
         return Message("assistant", self.text, self.token_ids)

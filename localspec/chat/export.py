@@ -22,7 +22,7 @@ from localspec.chat.answer import Answer
 from localspec.chat.figures import counts, speculation, timings
 from localspec.chat.session import Asked, Node, Session
 from localspec.errors import LocalspecError
-from localspec.spec.stats import Segment, Stats, segments
+from localspec.spec.stats import Segment, Stats
 
 SCHEMA = "localspec.session/1"
 COLUMNS = (
@@ -80,7 +80,7 @@ def _described(node: Node, active: bool) -> dict[str, Any]:
         "speculation": speculation(answer, answer.method, asked.verifier),
         "draft_tokens": asked.draft_tokens,
         "sampling": {**asdict(asked.sampling), "seed": _seed(answer, asked)},
-        "segments": [_segment(segment) for segment in segments(answer.rounds)],
+        "segments": [_segment(segment) for segment in answer.segments],
     }
 
 
@@ -100,7 +100,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
 def _rows(node: Node, active: bool) -> list[dict[str, Any]]:
     """An answer without a single round still gets its row, so that none is missing from the table."""
     answer, asked = _parts(node)
-    runs = segments(answer.rounds) or (Segment(answer.method, Stats()),)
+    runs = answer.segments or (Segment(answer.method, Stats()),)
     shared = {
         **_identity(node, active),
         **asdict(asked.sampling),

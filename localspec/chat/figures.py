@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from localspec.chat.answer import Answer
-from localspec.spec.stats import Stats, by_drafter, inter_token_latency, segments
+from localspec.spec.stats import Stats, by_drafter, inter_token_latency
 from localspec.spec.types import Finish
 
 _ENDED = {
@@ -77,5 +77,5 @@ def footer(answer: Answer) -> str:
         parts.append(f"{stats.acceptance_rate:.0%} accepted".replace("%", " %"))
     if stats.mean_acceptance_length is not None and stats.drafts:
         parts.append(f"{stats.mean_acceptance_length:.1f} a round")
-    parts.append(" → ".join(run.method for run in segments(answer.rounds)) or answer.method)
+    parts.append(" → ".join(run.method for run in answer.segments) or answer.method)
     return " · ".join(part for part in parts if part)

@@ -7,8 +7,8 @@ round, the target's own token included. Counts are summed first and divided last
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, fields
+from itertools import groupby, zip_longest
 
 import numpy as np
 
@@ -55,6 +55,15 @@ class Stats:
     @property
     def tokens_per_second(self) -> float | None:
         return self.emitted / self.total_s if self.total_s > 0 else None
+
+    def __add__(self, other: Stats) -> Stats:
+        """The sums over both: a fold that goes on where another one ended."""
+        names = [field.name for field in fields(self) if field.name != "per_position"]
+        pairs = zip_longest(self.per_position, other.per_position, fillvalue=Position(0, 0))
+        return Stats(
+            **{name: getattr(self, name) + getattr(other, name) for name in names},
+            per_position=tuple(Position(a.reached + b.reached, a.accepted + b.accepted) for a, b in pairs),
+        )
 
     @property
     def rest_s(self) -> float:
