@@ -116,8 +116,7 @@ class SpeculativeDecoder:
         turn.context.extend(emitted)
         # The last token is never in the cache: it opens the next block.
         self.model.rewind(len(turn.context) - 1)
-        if finish is None and len(turn.context) == turn.end:
-            finish = turn.full
+        finish = finish or (turn.full if len(turn.context) == turn.end else None)
         done = Round(
             method=drafter.name,
             source=draft.source if draft.tokens else "off",
