@@ -14,9 +14,22 @@ from pathlib import Path
 
 from localspec.errors import ModelLoadError
 from localspec.gguf.header import Header, Tensor, Vocabulary
-from localspec.gguf.reader import AGAIN, Bad, read
+from localspec.gguf.reader import AGAIN, Bad, pieces, read
 
-__all__ = ["HEADS", "Header", "Tensor", "Vocabulary", "check", "fingerprint", "read", "shards"]
+__all__ = [
+    "HEADS",
+    "Header",
+    "Tensor",
+    "Vocabulary",
+    "check",
+    "damage",
+    "fingerprint",
+    "misfit",
+    "mtp_layers",
+    "pieces",
+    "read",
+    "shards",
+]
 
 MAX_LAYERS, MAX_EXPERTS = 512, 1024  # llama.cpp's own limits
 HEADS = frozenset({"eagle3", "dflash", "gemma4-assistant"})  # drafters that run on a target's hidden states
@@ -25,15 +38,40 @@ HEADS = frozenset({"eagle3", "dflash", "gemma4-assistant"})  # drafters that run
 def check(path: str) -> Header:
     """The header of a language model that llama.cpp can be trusted with; else a ModelLoadError that says why."""
     header = read(path)
+    if error := damage(header) or misfit(header):
+        raise error
+    return header
+
+
+def damage(header: Header) -> ModelLoadError | None:
+    """What is broken about the file. A sound file need not be a language model: see `misfit`."""
     try:
         for part in shards(header):
-            _complete(header if part == path else read(part))
-        _is_model(header)
-        _has_vocabulary(header)
-        _is_consistent(header)
+            _complete(header if part == header.path else read(part))
+        if not header.architecture:
+            raise Bad("it does not say which architecture it is", "Look for another GGUF version of this model.")
+        if misfit(header) is None:
+            _has_vocabulary(header)
+            _is_consistent(header)
     except Bad as bad:
-        raise ModelLoadError(path, bad.reason, bad.hint) from None
-    return header
+        return ModelLoadError(header.path, bad.reason, bad.hint)
+    except ModelLoadError as error:
+        return error
+    return None
+
+
+def misfit(header: Header) -> ModelLoadError | None:
+    """Why the file, whole or not, can never write text by itself; None for a language model."""
+    try:
+        _is_model(header)
+    except Bad as bad:
+        return ModelLoadError(header.path, bad.reason, bad.hint)
+    return None
+
+
+def mtp_layers(header: Header) -> tuple[int, int]:
+    """How many layers for multi-token prediction the header claims, and how many the file really has."""
+    return header.number("$.nextn_predict_layers"), len(_mtp_blocks(header))
 
 
 def shards(header: Header) -> tuple[str, ...]:
@@ -81,14 +119,23 @@ def _is_model(header: Header) -> None:
         raise Bad("it is a LoRA adapter, not a model", "Name the model that it was made for.")
     if kind == "mmproj" or arch == "clip":
         raise Bad("it is a vision or audio projector, not a model", "Name the model that it belongs to.")
-    if arch in HEADS:
-        raise Bad(f"it is a draft head ({arch}), not a chat model", "Name the model that it belongs to.")
-    if not arch:
-        raise Bad("it does not say which architecture it is", "Look for another GGUF version of this model.")
+    if arch in HEADS or _is_mtp_head(header):
+        kind = arch if arch in HEADS else "MTP"
+        raise Bad(f"it is a draft head ({kind}), not a chat model", "Name the model that it belongs to.")
     if not header.tensors and header.split[1] <= 1:
         raise Bad("it holds no weights, only a vocabulary", "Choose the file with the model itself.")
     if header.metadata.get(f"{arch}.attention.causal") is False:
         raise Bad("it is an embedding model; it cannot write text", "Choose a chat model.")
+
+
+def _is_mtp_head(header: Header) -> bool:
+    """Prediction layers that came without the model around them."""
+    blocks = {tensor.name.split(".")[1] for tensor in header.tensors if tensor.name.startswith("blk.")}
+    return header.split[1] <= 1 and bool(blocks) and blocks == _mtp_blocks(header)
+
+
+def _mtp_blocks(header: Header) -> set[str]:
+    return {tensor.name.split(".")[1] for tensor in header.tensors if ".nextn." in tensor.name}
 
 
 def _has_vocabulary(header: Header) -> None:

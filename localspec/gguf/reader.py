@@ -39,6 +39,19 @@ def read(path: str) -> Header:
         raise ModelLoadError(path, "the file ends inside its header", AGAIN) from None
 
 
+def pieces(path: str) -> list[bytes]:
+    """The vocabulary as the file spells it, by id; for a file whose header `read` accepted."""
+    with _open(path) as data:
+        cursor = _Cursor(data)
+        cursor.skip(16)
+        for _ in range(cursor.count("keys")):
+            key, kind = cursor.text(), cursor.number("I")
+            if key == "tokenizer.ggml.tokens" and kind == _ARRAY:
+                return _pieces(cursor)
+            _value(cursor, key, kind)
+    return []
+
+
 class Bad(Exception):
     """The reason and hint of a ModelLoadError to be, before the path is known."""
 
