@@ -26,6 +26,7 @@ from localspec.model import ModelInfo, ModelSpec
 from localspec.spec.types import Logits, Tokens
 
 MAX_ROWS = 65  # drafts of up to 64 tokens
+Listener = Callable[[NDArray[np.int64], int], None]  # the tokens of a decode, and the position of the first
 
 _FAILURES = {
     1: ("The context is full.", "Start a new conversation, or load the model with a larger --n-ctx."),
@@ -40,7 +41,8 @@ class LlamaModel:
     """Owns a model and one context with one sequence. One thread at a time. Close it."""
 
     def __init__(self, native: Native, model: Pointer, context: Pointer, *, max_rows: int, swa_full: bool) -> None:
-        self._native, self._context = native, context
+        self._native, self._model, self._context = native, model, context
+        self._listeners: list[Listener] = []
         self.vocab = Vocab(native, model)
         self.n_vocab = self.vocab.size
         self.n_ctx: int = lc.llama_n_ctx(context)
@@ -88,7 +90,20 @@ class LlamaModel:
 
     def close(self) -> None:
         """Give all memory back. Rows of logits that are still held become invalid."""
+        self._listeners.clear()
         self._native.close()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` of each decode that succeeded, while its hidden states can still be read. It must not
+        raise. Returns what ends the subscription."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def lend(self, borrower: Native) -> tuple[Pointer, Pointer]:
+        """The native model and context, for a drafter of this room. What `borrower` owns is freed before they are."""
+        self._native.check()
+        self._native.own(borrower, Native.close)
+        return self._model, self._context
 
     @property
     def cached(self) -> NDArray[np.int32]:
@@ -103,7 +118,9 @@ class LlamaModel:
             self._fail(code)
         end = self._length + len(ids)
         self._tokens[self._length : end] = ids
-        self._length = end
+        start, self._length = self._length, end
+        for listener in self._listeners:
+            listener(ids, start)
         return self._rows(rows)
 
     def rewind(self, length: int) -> None:
