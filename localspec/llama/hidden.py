@@ -160,5 +160,5 @@ def _call(symbol: Symbol, *arguments: object) -> Pointer:
 def _copied(pointer: Pointer, rows: int, width: int) -> States:
     if not pointer:
         raise ModelError("llama.cpp kept no hidden states of this pass.", "Use another --method.")
-    states: States = np.ctypeslib.as_array(pointer, shape=(rows, width))
-    return states.copy()
+    view: States = np.ctypeslib.as_array(pointer, shape=(rows, width))
+    return view.copy()

@@ -100,7 +100,7 @@ class LlamaModel:
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def lend(self, borrower: Native) -> tuple[Pointer, Pointer]:
-        """The native model and context, for a drafter of this room. What `borrower` owns is freed before they are."""
+        """The native model and context, for a drafter of this room; what `borrower` owns is freed before them."""
         self._native.check()
         self._native.own(borrower, Native.close)
         return self._model, self._context
