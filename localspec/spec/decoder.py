@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
 from localspec.errors import CannotRewind, PromptTooLong, UsageError
+from localspec.spec.constraint import ConstrainedRows, Constraint
 from localspec.spec.context import TokenBuffer, common_prefix
 from localspec.spec.length import Length
 from localspec.spec.sampling import LazyRows, log_probability
@@ -70,18 +71,19 @@ class SpeculativeDecoder:
         ending: Ending,
         max_tokens: int | None = None,
         logprobs: int | None = None,
+        constraint: Constraint | None = None,
     ) -> Iterator[Round]:
         """Yield rounds until one carries a `finish`. Stop iterating to cancel: the cache is consistent after each.
 
         `prefill` must have read the prompt. `ending` is asked once for each emitted token, in order; the answer is
         cut after the first token for which it returns a reason. With `logprobs` N every emitted token comes with
-        its log-probability and the N most likely alternatives.
+        its log-probability and the N most likely alternatives. `constraint` is that of the first token.
         """
         sampling.check(self.model.n_vocab)
         # Separate streams: what the drafter draws must not move the target's own draws.
         verify_rng, draft_rng = (default_rng(s) for s in SeedSequence(seed).spawn(2))
         end, full = self._bound(len(prompt), max_tokens)
-        turn = _Turn(TokenBuffer(prompt), sampling, verify_rng, draft_rng, ending, end, full, logprobs)
+        turn = _Turn(TokenBuffer(prompt), sampling, verify_rng, draft_rng, ending, end, full, logprobs, constraint)
         while True:
             done = self._round(turn)
             yield done
@@ -104,7 +106,7 @@ class SpeculativeDecoder:
         block = np.concatenate((turn.context.view[-1:], np.asarray(draft.tokens, np.int32)))
         logits = self.model.decode(block, rows=block.size)
         decoded_at = perf_counter()
-        rows = LazyRows(logits, turn.context.view, draft.tokens, turn.sampling)
+        rows = _rows(turn, logits, draft.tokens)
         verdict = self.verifier(rows, draft, turn.verify_rng)
         emitted, finish = _cut((*draft.tokens[: verdict.accepted], verdict.token), turn.ending)
         accepted = min(verdict.accepted, len(emitted))
@@ -113,7 +115,7 @@ class SpeculativeDecoder:
         q = tuple(proposal(draft, i).prob(draft.tokens[i]) for i in range(tested))
         logprobs = _logprobs(logits, emitted, turn.logprobs)
         verified_at = perf_counter()
-        turn.context.extend(emitted)
+        turn.extend(emitted)
         # The last token is never in the cache: it opens the next block.
         self.model.rewind(len(turn.context) - 1)
         finish = finish or (turn.full if len(turn.context) == turn.end else None)
@@ -142,9 +144,9 @@ class SpeculativeDecoder:
         return max(0, min(self.length.next(), room, self.model.max_rows - 1, self.model.n_batch - 1))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Turn:
-    """What stays the same from round to round of one answer; only the context grows."""
+    """What stays the same from round to round of one answer; only the context grows, and the constraint follows."""
 
     context: TokenBuffer
     sampling: Sampling
@@ -154,6 +156,20 @@ class _Turn:
     end: int
     full: Finish
     logprobs: int | None
+    constraint: Constraint | None
+
+    def extend(self, tokens: tuple[Token, ...]) -> None:
+        self.context.extend(tokens)
+        if self.constraint is not None:
+            for token in tokens:
+                self.constraint = self.constraint.after(token)
+                assert self.constraint is not None, "a token was emitted that the constraint forbids"
+
+
+def _rows(turn: _Turn, logits: Logits, drafted: tuple[Token, ...]) -> LazyRows:
+    if turn.constraint is None:
+        return LazyRows(logits, turn.context.view, drafted, turn.sampling)
+    return ConstrainedRows(logits, turn.context.view, drafted, turn.sampling, turn.constraint)
 
 
 def _cut(tokens: tuple[Token, ...], ending: Ending) -> tuple[tuple[Token, ...], Finish | None]:

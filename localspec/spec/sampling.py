@@ -17,7 +17,17 @@ from localspec.spec.distribution import Distribution, certain
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Logits, LogProb, Token, Tokens
 
-__all__ = ["LazyRows", "Sampling", "distribution", "log_probability"]
+__all__ = [
+    "LazyRows",
+    "Sampling",
+    "adjusted",
+    "best",
+    "distribution",
+    "log_probability",
+    "peak",
+    "prefix",
+    "softmax",
+]
 
 _BLOCK = 256
 Ids = NDArray[np.int32]
@@ -37,9 +47,11 @@ class LazyRows:
 
     def __getitem__(self, i: int) -> Distribution:
         if i not in self._rows:
-            before = self._window[: self._before + i]
-            self._rows[i] = distribution(self._logits[i], before, self._sampling)
+            self._rows[i] = self._row(i, self._window[: self._before + i])
         return self._rows[i]
+
+    def _row(self, i: int, before: Ids) -> Distribution:
+        return distribution(self._logits[i], before, self._sampling)
 
 
 def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distribution:
@@ -47,22 +59,22 @@ def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distributi
 
     Raises ModelError for NaN logits and for a row in which no token is possible.
     """
-    row = _adjusted(row, history, sampling)
+    row = adjusted(row, history, sampling)
     if sampling.greedy:
         token = int(row.argmax())  # the first of equal maxima, and the first NaN if there is one
         _check(float(row[token]))
         return certain(token)
     ids = _truncated(row, sampling)
     if ids is None:
-        return Distribution(None, _softmax(row, _peak(row), sampling.temperature))
-    return Distribution(ids, _softmax(row[ids], float(row[ids[0]]), sampling.temperature))
+        return Distribution(None, softmax(row, peak(row), sampling.temperature))
+    return Distribution(ids, softmax(row[ids], float(row[ids[0]]), sampling.temperature))
 
 
 def log_probability(row: Logits, token: Token, top: int) -> LogProb:
     """What the model itself thinks of `token`: see LogProb."""
-    maximum = _peak(row)
+    maximum = peak(row)
     normaliser = maximum + math.log(float(_weights(row, maximum).sum()))
-    ids = _best(row, min(top, row.size)).tolist() if top > 0 else []
+    ids = best(row, min(top, row.size)).tolist() if top > 0 else []
     finite = tuple((i, float(row[i]) - normaliser) for i in ids if row[i] > -math.inf)
     return LogProb(token, float(row[token]) - normaliser, finite)
 
@@ -74,7 +86,7 @@ def _window(history: Tokens, sampling: Sampling) -> Ids:
     return np.asarray(history if last < 0 else history[-last:], np.int32)
 
 
-def _adjusted(row: Logits, history: Tokens, sampling: Sampling) -> Logits:
+def adjusted(row: Logits, history: Tokens, sampling: Sampling) -> Logits:
     """Bias, bans and penalties; the row itself belongs to the model and is not written to."""
     if not (sampling.penalised or sampling.logit_bias or sampling.banned):
         return row
@@ -95,7 +107,7 @@ def _penalise(row: Logits, window: Ids, sampling: Sampling) -> None:
     row[ids] = seen - counts * sampling.frequency_penalty - sampling.presence_penalty
 
 
-def _peak(row: Logits) -> float:
+def peak(row: Logits) -> float:
     """The largest logit; raises ModelError where there is none to speak of."""
     maximum = float(row.max())  # NaN anywhere makes it NaN
     _check(maximum)
@@ -123,8 +135,8 @@ def _truncated(row: Logits, sampling: Sampling) -> Ids | None:
     kept, which is the mass of the whole row when top-k is off.
     """
     if 0 < sampling.top_k < row.size:
-        ids = _best(row, sampling.top_k)
-        return ids[: _prefix(row[ids].astype(np.float64), None, sampling)]
+        ids = best(row, sampling.top_k)
+        return ids[: prefix(row[ids].astype(np.float64), None, sampling)]
     if sampling.top_p < 1 or sampling.min_p > 0:
         return _truncated_by_mass(row, sampling)
     return None
@@ -132,17 +144,17 @@ def _truncated(row: Logits, sampling: Sampling) -> Ids | None:
 
 def _truncated_by_mass(row: Logits, sampling: Sampling) -> Ids:
     """top-p and min-p without top-k: take ever more candidates until the cut lies inside them."""
-    mass = float(_weights(row, _peak(row)).sum()) if sampling.top_p < 1 else None
+    mass = float(_weights(row, peak(row)).sum()) if sampling.top_p < 1 else None
     n = 128
     while True:
-        ids = _best(row, min(n, row.size))
-        keep = _prefix(row[ids].astype(np.float64), mass, sampling)
+        ids = best(row, min(n, row.size))
+        keep = prefix(row[ids].astype(np.float64), mass, sampling)
         if keep < ids.size or ids.size == row.size:
             return ids[:keep]
         n *= 8
 
 
-def _prefix(logits: NDArray[np.float64], mass: float | None, sampling: Sampling) -> int:
+def prefix(logits: NDArray[np.float64], mass: float | None, sampling: Sampling) -> int:
     """How many of these descending logits top-p and min-p keep. `mass` is the sum of exp(logit - max) over the
     whole row when it reaches beyond these."""
     weights = np.exp(logits - logits[0])
@@ -155,7 +167,7 @@ def _prefix(logits: NDArray[np.float64], mass: float | None, sampling: Sampling)
     return keep
 
 
-def _best(row: Logits, k: int) -> Ids:
+def best(row: Logits, k: int) -> Ids:
     """The k best ids, ordered by (-logit, id). Raises ModelError for a row without a finite maximum."""
     ids = _candidates(row, k)
     logits = row[ids]
@@ -174,10 +186,10 @@ def _candidates(row: Logits, k: int) -> Ids:
     into: 2-4 times faster than to partition a row of 262k.
     """
     if row.size < 2 * k * _BLOCK:
-        _peak(row)
+        peak(row)
         return np.arange(row.size, dtype=np.int32)
     maxima = np.maximum.reduceat(row, np.arange(0, row.size, _BLOCK))
-    _peak(maxima)
+    peak(maxima)
     bound = np.partition(maxima, -k)[-k]
     blocks = np.flatnonzero(maxima >= bound).astype(np.int32)
     ids = (blocks[:, None] * np.int32(_BLOCK) + np.arange(_BLOCK, dtype=np.int32)).ravel()
@@ -186,7 +198,7 @@ def _candidates(row: Logits, k: int) -> Ids:
     return reached
 
 
-def _softmax(logits: Logits, maximum: float, temperature: float) -> NDArray[np.float64]:
+def softmax(logits: Logits, maximum: float, temperature: float) -> NDArray[np.float64]:
     weights = _weights(logits, maximum, temperature)
     weights *= 1.0 / weights.sum()
     return weights
