@@ -13,7 +13,7 @@ from localspec.errors import ModelError
 from localspec.llama.native import Native, Pointer, lc
 from localspec.spec.types import Token
 
-_UNKNOWN, _CONTROL = 1, 8  # llama_token_attr
+_UNKNOWN, _CONTROL, _BYTE = 1, 8, 32  # llama_token_attr
 
 
 class Vocab:
@@ -49,6 +49,12 @@ class Vocab:
         return frozenset(i for i in range(self.size) if lc.llama_vocab_is_eog(self._vocab, i))
 
     @cached_property
+    def end(self) -> Token | None:
+        """What the model's answers end with: the end token that its template spells out, else `eos`."""
+        template, first = self.chat_template or "", () if self.eos is None else (self.eos,)
+        return next((i for i in (*first, *sorted(self.eog)) if self._text(i) in template), self.eos)
+
+    @cached_property
     def pieces(self) -> list[bytes]:
         """The bytes of each token in a text, by id; a control token has none."""
         return self._table(special=False)
@@ -57,6 +63,12 @@ class Vocab:
     def spellings(self) -> list[bytes]:
         """As `pieces`, with control tokens spelt out (`<|im_end|>`)."""
         return self._table(special=True)
+
+    @cached_property
+    def byte_tokens(self) -> frozenset[Token]:
+        """Tokens for a single byte that are written only where no other token fits."""
+        single = (i for i, piece in enumerate(self.pieces) if len(piece) == 1)
+        return frozenset(i for i in single if lc.llama_vocab_get_attr(self._vocab, i) & _BYTE)
 
     @cached_property
     def special_texts(self) -> frozenset[str]:
