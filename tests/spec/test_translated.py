@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from localspec.errors import ModelError
+from localspec.spec.decoder import SpeculativeDecoder
+from localspec.spec.drafters.off import Off
 from localspec.spec.drafters.translated import TranslatedDrafter
+from localspec.spec.length import Fixed
 from localspec.spec.settings import Sampling
 from localspec.spec.translation import Reading, Translation
-from localspec.spec.types import Draft, Round, Tokens
+from localspec.spec.types import Draft, Drafter, Round, Tokens
 from localspec.spec.verify import VERIFIERS
-from tests.fakes import FakeModel, Script, at, fixed, noise
+from tests import ggufs
+from tests.conftest import Load, Models
+from tests.fakes import FakeModel, Script, at, fixed, never, noise
 from tests.spec.laws import Model, assert_target_law, dense, emitted, mean_accepted
-from tests.spec.loop import GREEDY, WARM, answer, ready, text
+from tests.spec.loop import GREEDY, WARM, answer, quiet, ready, text
 from tests.spec.words import Words
 
 PURE = Sampling(temperature=1, top_k=0, top_p=1, min_p=0)
@@ -95,6 +101,7 @@ class TestVocabularies:
         assert propose(silent, [3, 4]) == Draft()
 
 
+CHANGING = TARGET.ids("a", "b", "c", " ", "ab", "</s>", "<|im_start|>")
 texts = st.lists(st.integers(3, len(TARGET) - 1), min_size=1, max_size=40)
 
 
@@ -104,7 +111,8 @@ class TestWhatTheDraftReads:
         ids = reading().follow(context)
         assert ids is not None and DRAFT.text(ids.tolist()) == TARGET.text(context)
 
-    @given(st.lists(st.tuples(st.integers(0, 40), st.lists(st.integers(1, len(TARGET) - 1), max_size=20))))
+    @given(st.lists(st.tuples(st.integers(0, 4), st.lists(st.sampled_from(CHANGING), max_size=4)), max_size=6))
+    @example([(0, TARGET.ids("a", " ")), (1, TARGET.ids("b", " "))])
     def test_it_depends_on_the_context_alone(self, edits: list[tuple[int, list[int]]]) -> None:
         kept, context = reading(), [0]
         for keep, more in edits:  # shrinks, diverges, grows
@@ -137,6 +145,9 @@ class TestWhatTheDraftReads:
         assert read(reading(), [0, 3]) == [0]
         assert read(reading(draft=with_bos), [0, 3]) == [0, 1]
         assert read(reading(TARGET, with_bos), [3]) == [0, 1]
+        spelt = Words("a", "b", " ", "ab", bos=0)  # its beginning has letters
+        assert read(reading(spelt), [0, 1, 2]) == DRAFT.ids("b", " ")
+        assert 0 not in Translation(spelt, DRAFT).to_draft
 
     def test_ends_are_ends_and_other_control_tokens_are_read_as_text(self) -> None:
         wordy = Words("a", "<e>", *"<|im_start>|", end=1)
@@ -210,6 +221,7 @@ class TestWhatItProposes:
         """`bc` is certain and the target has no such piece."""
         draft = propose(drafter(saying("a", "b", "bc", "a")), TARGET.ids("a", "b", "c", "d"), 6)
         assert draft.tokens == tuple(TARGET.ids("a", "b"))
+        assert propose(drafter(saying("bc", doubt=0.5)), [3, 4]).tokens == ()
 
     def test_it_stops_when_the_whole_draft_would_hardly_survive(self) -> None:
         def length(doubt: float) -> int:
@@ -343,3 +355,42 @@ class TestLoop:
                 assert plainly(propose(kept, context, sampling=sampling)) == plainly(
                     propose(fresh, context, sampling=sampling)
                 )
+
+
+class TestOnLlama:
+    """Byte-level BPE drafted for by sentencepiece, and the other way round."""
+
+    @pytest.fixture
+    def sentencepiece(self, tmp_path: Path) -> str:
+        return str(ggufs.noise(tmp_path / "spm.gguf", kind="Q8_0", pieces=ggufs.spm(), add_bos=True, seed=3))
+
+    def test_vocabularies_of_both_kinds(self, load: Load, models: Models, sentencepiece: str) -> None:
+        bpe, spm = load(models("noise_q8")).vocab, load(sentencepiece).vocab
+        there, back = Translation(bpe, spm), Translation(spm, bpe)
+        same = set(zip(back.draft.tolist(), back.target.tolist(), strict=True))
+        assert set(zip(there.target.tolist(), there.draft.tolist(), strict=True)) == same
+        assert {(bpe.pieces[t], spm.pieces[d]) for t, d in same if bpe.pieces[t] != spm.pieces[d]} == set()
+        assert (bpe.end, spm.end) in same
+        assert (3 + ord("a"), spm.pieces.index(b"a", 259)) in same  # the letter, not its byte token
+
+    def test_greedy_text_is_that_of_plain_decoding(self, load: Load, models: Models, sentencepiece: str) -> None:
+        """300 tokens across the border of a batch, in both models."""
+        target, draft = load(models("noise_q8"), n_ctx=1024), load(sentencepiece, n_ctx=1024)
+        prompt = target.vocab.tokenise("the cat is on the \U0001f600 chair. " * 14, special=False, bos=False)
+        assert target.n_batch - 200 < len(prompt) < target.n_batch
+
+        def tokens(of: Drafter, k: int) -> tuple[list[int], int]:
+            decoder = SpeculativeDecoder(target, of, Fixed(k))
+            decoder.prefill(prompt, quiet, lambda: False)
+            rounds = list(decoder.generate(prompt, GREEDY, 0, never, 300))
+            return text(rounds), sum(len(r.drafted) for r in rounds)
+
+        of = TranslatedDrafter(draft, target.n_vocab, target.vocab, draft.vocab)
+        plain, _ = tokens(Off(), 0)
+        drafted, proposed = tokens(of, 4)
+        assert drafted == plain and len(plain) == 300
+        assert proposed > 100
+        ids = of._reading.follow(np.array([*prompt, *plain], np.int32))
+        assert ids is not None
+        said = b"".join(target.vocab.spellings[i] for i in (*prompt, *plain) if i not in target.vocab.eog)
+        assert b"".join(draft.vocab.pieces[i] for i in ids.tolist()) == said
