@@ -9,7 +9,7 @@ import typer
 
 from localspec import __version__
 from localspec.errors import LocalspecError, UsageError
-from localspec.flags import AnswerFlags, ModelFlags, SamplingFlags, SpeculationFlags, spread
+from localspec.flags import AnswerFlags, GrammarFlags, ModelFlags, SamplingFlags, SpeculationFlags, spread
 
 app = typer.Typer(
     add_completion=False,
@@ -72,7 +72,7 @@ def chat(
         stop=tuple(apart["stop"] or ()),
         **settle.speculation(settings),
     )
-    raise typer.Exit(open_chat(Load(spec), options, settings, plain=plain))
+    raise typer.Exit(open_chat(Load(spec, numerics=settle.numerics(settings)), options, settings, plain=plain))
 
 
 @app.command()
@@ -83,6 +83,8 @@ def run(
     speculation: SpeculationFlags,
     sampling: SamplingFlags,
     answer: AnswerFlags,
+    grammar: GrammarFlags,
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all figures.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
     logprobs: Annotated[
@@ -112,7 +114,8 @@ def run(
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
         logprobs=logprobs,
+        grammar=settle.grammar(grammar.json_schema, grammar.grammar),
         **settle.speculation(settings),
     )
     spec, _ = settle.model(settings, apart["target"])
-    raise typer.Exit(answer_once(Load(spec), command, as_json=as_json))
+    raise typer.Exit(answer_once(Load(spec, numerics=settle.numerics(settings)), command, as_json=as_json))

@@ -36,6 +36,7 @@ class Config:
     method: str = "lookup"
     draft_tokens: int = 8
     verifier: Literal["block", "token"] = "block"
+    numerics: Literal["fast", "strict"] = "fast"
     temperature: float = _DEFAULT.temperature
     top_k: int = _DEFAULT.top_k
     top_p: float = _DEFAULT.top_p

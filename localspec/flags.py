@@ -36,6 +36,9 @@ class SpeculationFlags:
     method: Annotated[str | None, _flag("--method", "How drafts are made: off or lookup (default).")] = None
     draft_tokens: Annotated[int | None, _flag("--draft-tokens", "Tokens to draft per round (default: 8).")] = None
     verifier: Annotated[str | None, _flag("--verifier", "block (default) or token; both are exact.")] = None
+    numerics: Annotated[
+        str | None, _flag("--numerics", "fast (default), or strict: text identical to plain decoding.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,14 @@ class AnswerFlags:
     system: Annotated[str | None, _flag("--system", "The system prompt.")] = None
     max_tokens: Annotated[int | None, _flag("--max-tokens", "End after N tokens.")] = None
     stop: Annotated[list[str] | None, _flag("--stop", "End before this text; may be repeated.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarFlags:
+    json_schema: Annotated[
+        str | None, _flag("--json-schema", "File with a JSON schema that the answer follows.")
+    ] = None
+    grammar: Annotated[str | None, _flag("--grammar", "File with a GBNF grammar that the answer follows.")] = None
 
 
 def given(*groups: Any) -> dict[str, Any]:

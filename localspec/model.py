@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # every command loads this module, and numpy takes its time
+    from localspec.spec.numerics import Numerics
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +44,4 @@ class ModelInfo:
     cache_type_v: str
     rollback: str  # PART | RS | FULL | SWA | NONE
     speculation_off: str | None = None  # the reason, when drafts can't be checked on this model
+    numerics: Numerics | None = None  # of the target; None where drafts can't be checked

@@ -108,7 +108,8 @@ def document(answer: Answer, command: Generate, environment: Environment) -> dic
         "timings": timings(answer),
         "speculation": speculation(answer, command.method, command.verifier),
         "sampling": asdict(command.sampling)
-        | {"seed": answer.seed, "max_tokens": command.max_tokens, "stop": command.stop},
+        | {"seed": answer.seed, "max_tokens": command.max_tokens, "stop": command.stop}
+        | {"grammar": command.grammar},
         "environment": _environment(environment),
     }
 
@@ -127,6 +128,7 @@ def _environment(environment: Environment) -> dict[str, Any]:
         {"role": m.role, "path": m.path, "bytes": m.bytes, "fingerprint": m.fingerprint, "n_ctx": m.n_ctx}
         | {"gpu_layers": m.gpu_layers, "flash_attn": m.flash_attn}
         | {"cache_type_k": m.cache_type_k, "cache_type_v": m.cache_type_v}
+        | {"numerics": asdict(m.numerics) if m.numerics else None}
         for m in environment.models
     ]
     return asdict(environment) | {"devices": list(environment.devices), "models": models}

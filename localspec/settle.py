@@ -48,6 +48,36 @@ def sampling(settings: Config, apart: dict[str, Any]) -> Sampling:
     )
 
 
+def numerics(settings: Config) -> str:
+    """The field of `Load`."""
+    if settings.numerics not in ("fast", "strict"):
+        raise UnknownName("kind of numerics", settings.numerics, ("fast", "strict"))
+    return settings.numerics
+
+
+def grammar(schema: str | None, gbnf: str | None) -> str | None:
+    """The text of the grammar that the answer must follow, checked before anything is loaded."""
+    from localspec.grammar.automaton import Grammar
+    from localspec.grammar.schema import to_gbnf
+
+    if schema and gbnf:
+        raise UsageError("--json-schema and --grammar are two ways to hold the answer.", "Give one of them.")
+    file = schema or gbnf
+    if file is None:
+        return None
+    try:
+        text = Path(file).read_text("utf-8")
+        text = to_gbnf(text) if schema else text
+        Grammar(text)
+    except OSError as error:
+        raise UsageError(f"Cannot read {file}: {error.strerror}.", "Give the path of a text file.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is no UTF-8 text.", "Give the path of a text file.") from None
+    except UsageError as error:
+        raise UsageError(f"{file}, {error.message}", error.hint) from None
+    return text
+
+
 def _bias(text: str) -> tuple[int, float]:
     token, _, bias = text.partition("=")
     try:

@@ -52,7 +52,7 @@ def test_json_has_the_whole_contract(home: dict[str, str], demo_model: str) -> N
     }
     assert set(answer["environment"]) == {
         *("localspec", "llama_cpp_python", "llama_cpp", "backend", "devices", "cpu", "threads", "os"),
-        *("peak_memory_bytes", "models"),
+        *("peak_memory_bytes", "models", "numerics"),
     }
     assert set(answer["environment"]["models"][0]) >= {"role", "path", "bytes", "fingerprint"}
     assert answer["sampling"]["temperature"] == 0

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
 from localspec.chat.detok import TextStream
 from localspec.chat.message import Piece
-from localspec.engine.environment import environment
 from localspec.engine.inbox import Inbox
 from localspec.engine.loaded import Loaded
 from localspec.engine.messages import (
@@ -86,14 +85,14 @@ class Engine:
             return not self.inbox.interrupted()
 
         self._loaded = loaded = Loaded.load(command, progress)
-        self._emit(Ready(loaded.info, None, loaded.methods, environment(loaded.infos)))
-        if reason := loaded.info.speculation_off:
+        self._emit(Ready(loaded.info, None, loaded.methods, loaded.environment))
+        for reason in filter(None, (loaded.info.speculation_off, loaded.notice)):
             self._notice(reason, None)
 
     def _generate(self, command: Generate) -> None:
         started = perf_counter()
         loaded = self._require()
-        prompt = loaded.prompt(command)
+        prompt, constraint = loaded.prompt(command), loaded.constraint(command)
         for notice in (*prompt.notices, *loaded.choose(command.method, command.draft_tokens, command.verifier)):
             self._notice(notice, command.turn)
         seed = command.sampling.seed if command.sampling.seed is not None else secrets.randbits(31)
@@ -107,7 +106,16 @@ class Engine:
         outbox = Outbox(send, text, command.resume)
         reason = Finish.CANCELLED
         if not stopped:
-            reason = self._decode(loaded, command, prompt.ids, seed, outbox)
+            rounds = loaded.decoder.generate(
+                prompt.ids,
+                command.sampling,
+                seed,
+                outbox.ending,
+                command.max_tokens,
+                command.logprobs,
+                constraint,
+            )
+            reason = self._decode(loaded, command.turn, rounds, outbox)
         tail = outbox.close()
         ended = perf_counter()
         self._emit(
@@ -121,7 +129,7 @@ class Engine:
                 ttft_s=outbox.first_at - started if outbox.first_at is not None else None,
                 decode_s=ended - read,
                 total_s=ended - started,
-                environment=environment(loaded.infos),
+                environment=loaded.environment,
                 tail=tail,
             )
         )
@@ -155,15 +163,12 @@ class Engine:
             )
         return reused, stopped or check()
 
-    def _decode(self, loaded: Loaded, command: Generate, prompt: list[int], seed: int, outbox: Outbox) -> Finish:
-        rounds = loaded.decoder.generate(
-            prompt, command.sampling, seed, outbox.ending, command.max_tokens, command.logprobs
-        )
+    def _decode(self, loaded: Loaded, turn: int, rounds: Iterator[Round], outbox: Outbox) -> Finish:
         for done in rounds:
             outbox.add(done)
             if done.finish is not None:
                 return done.finish
-            self._switch(loaded, command.turn)
+            self._switch(loaded, turn)
             if self.inbox.interrupted():
                 break
         return Finish.CANCELLED

@@ -11,7 +11,7 @@ from localspec.llama import devices
 from localspec.model import ModelInfo
 
 
-def environment(models: tuple[ModelInfo, ...]) -> Environment:
+def environment(models: tuple[ModelInfo, ...], numerics: str = "fast") -> Environment:
     versions = devices.versions()
     return Environment(
         localspec=__version__,
@@ -24,6 +24,7 @@ def environment(models: tuple[ModelInfo, ...]) -> Environment:
         os=platform.platform(),
         peak_memory_bytes=_peak_memory(),
         models=models,
+        numerics=numerics,
     )
 
 

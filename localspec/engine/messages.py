@@ -21,6 +21,7 @@ DEFAULT_DRAFT_TOKENS = 8
 class Load:
     target: ModelSpec
     draft: ModelSpec | None = None
+    numerics: str = "fast"  # strict: only draft lengths that leave every logit as in plain decoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Generate:
     max_tokens: int | None = None  # None: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     resume: tuple[int, ...] = ()
+    grammar: str | None = None  # GBNF that the answer must follow
     logprobs: int | None = None  # log-probabilities of every emitted token, with so many alternatives
 
 
@@ -83,6 +85,7 @@ class Environment:
     os: str
     peak_memory_bytes: int
     models: tuple[ModelInfo, ...]
+    numerics: str = "fast"
 
 
 @dataclass(frozen=True, slots=True)

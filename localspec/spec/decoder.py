@@ -27,12 +27,13 @@ Progress = Callable[[int, int], None]
 
 
 class SpeculativeDecoder:
-    """Generates from one target. `drafter`, `length` and `verifier` may be replaced between rounds."""
+    """Generates from one target. `drafter`, `length`, `verifier` and `rows` may be replaced between rounds."""
 
     def __init__(
         self, model: LanguageModel, drafter: Drafter, length: Length, verifier: Verifier = verify_block
     ) -> None:
         self.model, self.drafter, self.length, self.verifier = model, drafter, length, verifier
+        self.rows = min(model.max_rows, model.n_batch)  # the most in one pass; lowered for strict numerics
 
     def prefill(self, prompt: Tokens, progress: Progress, stopped: Callable[[], bool], chunk: int = 512) -> int:
         """Bring the cache to `prompt` but for its last token, which the first round decodes.
@@ -141,7 +142,7 @@ class SpeculativeDecoder:
     def _limit(self, turn: _Turn) -> int:
         """A round emits at most limit + 1 tokens, so the budget can be met but never passed."""
         room = turn.end - len(turn.context) - 1
-        return max(0, min(self.length.next(), room, self.model.max_rows - 1, self.model.n_batch - 1))
+        return max(0, min(self.length.next(), room, self.rows - 1))
 
 
 @dataclass(slots=True)

@@ -12,53 +12,77 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localspec.spec.types import LanguageModel, Token
+from localspec.spec.types import LanguageModel, Logits, Token
 
-WIDTHS = (2, 3, 5, 9)  # the kernels of today's backends change between these
+WIDTHS = (2, 5, 9)  # the kernels of today's backends change below these, and 9 is the default draft with its bonus
 DEEP = (2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 24, 32)
+LONG = 600  # tokens of context: from 512 cells on, a single row may take a path that several rows don't
 
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
     """Batches of up to `widest` rows give the logits of single rows to the bit; 1: none does. `noise` is the
-    largest difference of any logit at the first width that differs, 0.0 where none of `tested` did."""
+    largest difference of any logit at the first width that differs, 0.0 where none of `tested` did. `context` is
+    the length of the text after which that was measured."""
 
     widest: int
     noise: float
     tested: tuple[int, ...]
+    context: int
 
     def __str__(self) -> str:
+        where = f"(measured after {self.context} tokens)"
         if self.noise == 0.0:
-            return f"bit-identical up to {self.widest} rows (as far as tested)"
+            return f"bit-identical up to {self.widest} rows, as far as tested {where}"
         if self.widest > 1:
-            return f"bit-identical up to {self.widest} rows, beyond that logits differ by up to {self.noise:.2g}"
-        return f"logits differ by up to {self.noise:.2g} between one row and several"
+            return f"bit-identical up to {self.widest} rows, beyond that logits differ by {self.noise:.2g} {where}"
+        return f"logits differ by up to {self.noise:.2g} between one row and several {where}"
 
 
-def probe(model: LanguageModel, widths: Sequence[int] = WIDTHS) -> Numerics:
-    """Decode the same tokens one by one and in batches of each width; leaves the cache empty.
+def probe(model: LanguageModel, *, deep: bool = False) -> Numerics:
+    """Decode the same tokens one by one and in batches; leaves the cache empty.
 
-    Raises CannotRewind on a model whose cache can't be cut: there drafts can't be checked either.
+    `deep` tries every width, and also after a long text; it takes as long as reading that text does. Raises
+    CannotRewind on a model whose cache can't be cut: there drafts can't be checked either.
     """
-    widths = [w for w in sorted(widths) if w <= min(model.max_rows, model.n_batch, model.n_ctx - 1)]
-    tokens = _tokens(model.n_vocab, max(widths, default=1) + 1)
+    most = min(model.max_rows, model.n_batch, model.n_ctx - 1)
+    widths = [width for width in (DEEP if deep else WIDTHS) if width <= most]
+    found = [_probe(model, widths, 1)]
+    if deep and model.n_ctx > 2 * max(widths, default=1):
+        found.append(_probe(model, widths, min(LONG, model.n_ctx - max(widths))))
     model.rewind(0)
-    model.decode(tokens[:1], rows=0)
-    single = np.stack([model.decode((token,), rows=1)[0].copy() for token in tokens[1:]])
+    return min(found, key=lambda result: (result.widest, -result.context))
+
+
+def noise_of(model: LanguageModel, block: Sequence[Token]) -> float:
+    """The largest difference of any logit between this block as one batch and one by one, after what is cached.
+    The cache is as before."""
+    start = len(model.cached)
+    single = np.stack([model.decode((token,), rows=1)[0].copy() for token in block])
+    model.rewind(start)
+    noise = _difference(model.decode(block, rows=len(block)), single)
+    model.rewind(start)
+    return noise
+
+
+def _probe(model: LanguageModel, widths: Sequence[int], context: int) -> Numerics:
+    tokens = _tokens(model.n_vocab, context + max(widths, default=1))
+    model.rewind(0)
+    for start in range(0, context, model.n_batch):
+        model.decode(tokens[start : min(start + model.n_batch, context)], rows=0)
+    after = tokens[context:]
+    single = np.stack([model.decode((token,), rows=1)[0].copy() for token in after])
     widest = 1
-    noise = 0.0
     for tested, width in enumerate(widths, 1):
-        model.rewind(1)
-        noise = _difference(model.decode(tokens[1 : width + 1], rows=width), single[:width])
+        model.rewind(context)
+        noise = _difference(model.decode(after[:width], rows=width), single[:width])
         if noise > 0.0:
-            widths = widths[:tested]
-            break
+            return Numerics(widest, noise, tuple(widths[:tested]), context)
         widest = width
-    model.rewind(0)
-    return Numerics(widest, noise, tuple(widths))
+    return Numerics(widest, 0.0, tuple(widths), context)
 
 
-def _difference(a: np.ndarray, b: np.ndarray) -> float:
+def _difference(a: Logits, b: Logits) -> float:
     same = a == b  # equal infinities (banned rows) would give NaN as a difference
     return 0.0 if same.all() else float(np.abs(a[~same] - b[~same]).max())
 
