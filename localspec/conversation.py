@@ -27,6 +27,7 @@ from localspec.engine.messages import (
     Use,
 )
 from localspec.spec.settings import Sampling
+from localspec.spec.stats import Stats, fold
 from localspec.spec.types import Finish
 
 DRAFT_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -81,6 +82,7 @@ class Conversation:
         self.queue: list[str] = []
         self.paused = False
         self.notes: list[Note] = []
+        self.plain = Stats()  # over all rounds in which nothing was drafted: what speculation is compared with
         self._client = client
         self._load = load
         self._returned: list[Returned] = []
@@ -179,6 +181,7 @@ class Conversation:
                 answer.prompt_tokens, answer.reused_tokens = event.total, event.reused
             case Emitted():
                 answer.extend(event.rounds, event.pieces)
+                self.plain += fold(made for made in event.rounds if not made.drafted)
             case Finished():
                 answer.end(event)
                 self.environment = event.environment

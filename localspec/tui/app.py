@@ -43,7 +43,7 @@ class ChatApp(App[None]):
         super().__init__()
         self.conversation = Conversation(client, load, options)
         self.folder = folder or Path.cwd()
-        self._client = client
+        self.client = client
         self._wanted_theme = theme or os.environ.get("TEXTUAL_THEME") or DARK.name
 
     def on_mount(self) -> None:
@@ -52,10 +52,10 @@ class ChatApp(App[None]):
         if self._wanted_theme not in self.available_themes:
             raise UnknownName("theme", self._wanted_theme, self.available_themes)
         self.theme = self._wanted_theme
-        self.push_screen(ChatScreen(self._client, self.conversation, self.folder))
+        self.push_screen(ChatScreen(self.client, self.conversation, self.folder))
 
     def on_unmount(self) -> None:
-        self._client.close()
+        self.client.close()
 
     def action_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):

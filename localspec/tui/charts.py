@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from localspec.spec.stats import Stats, fold
 from localspec.spec.types import Round
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -36,7 +35,9 @@ def stacked(shares: Sequence[float], width: int) -> list[int]:
     return cells
 
 
-def strip(rounds: Sequence[Round], width: int, value: Callable[[Stats], float | None], top: float = 0.0) -> str:
+def strip(
+    rounds: Sequence[Round], width: int, value: Callable[[Sequence[Round]], float | None], top: float = 0.0
+) -> str:
     """The whole answer from left to right in at most `width` columns, one mark at each switch of the method.
 
     A column stands for 1, 2, 4, ... rounds, so that the picture changes its scale seldom. `top` is the value of a
@@ -46,10 +47,20 @@ def strip(rounds: Sequence[Round], width: int, value: Callable[[Stats], float | 
     size = 1
     while len(segments) - 1 + sum(-(-len(segment) // size) for segment in segments) > width and size < len(rounds):
         size *= 2
-    runs = [[value(fold(s[i : i + size])) for i in range(0, len(s), size)] for s in segments]
+    runs = [[value(s[i : i + size]) for i in range(0, len(s), size)] for s in segments]
     highest = top or max((v for run in runs for v in run if v is not None), default=0.0) or 1.0
     text = SWITCH.join("".join(" " if v is None else level(v / highest) for v in run) for run in runs)
     return text[-width:]
+
+
+def speed_of(rounds: Sequence[Round]) -> float | None:
+    seconds = sum(r.total_s for r in rounds)
+    return sum(len(r.emitted) for r in rounds) / seconds if seconds > 0 else None
+
+
+def acceptance_of(rounds: Sequence[Round]) -> float | None:
+    tested = sum(r.tested for r in rounds)
+    return sum(r.accepted for r in rounds) / tested if tested else None
 
 
 def percent(share: float | None) -> str:

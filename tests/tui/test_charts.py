@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localspec.spec.types import Round
-from localspec.tui.charts import SWITCH, bar, milliseconds, percent, short, speed, stacked, strip
+from localspec.tui.charts import (
+    SWITCH,
+    acceptance_of,
+    bar,
+    milliseconds,
+    percent,
+    short,
+    speed,
+    speed_of,
+    stacked,
+    strip,
+)
 from tests.tui.scripted import rounds
 
 SENTENCE = "some words that are long enough to be spoken in quite a few rounds of decoding " * 8
@@ -34,20 +45,20 @@ def test_stacked_shares_fill_the_width(shares: list[float], width: int) -> None:
 
 @given(st.integers(1, 80), st.integers(0, 60), st.integers(0, 60))
 def test_a_strip_never_exceeds_its_width(width: int, off: int, lookup: int) -> None:
-    shown = strip(made("off")[:off] + made("lookup")[:lookup], width, lambda stats: stats.tokens_per_second)
+    shown = strip(made("off")[:off] + made("lookup")[:lookup], width, speed_of)
     assert len(shown) <= width
 
 
 def test_a_strip_marks_where_the_method_was_switched() -> None:
-    shown = strip(made("off") + made("lookup") + made("off"), 40, lambda stats: stats.tokens_per_second)
+    shown = strip(made("off") + made("lookup") + made("off"), 40, speed_of)
     assert shown.count(SWITCH) == 2
 
 
 def test_a_full_column_is_the_largest_value_and_a_blank_is_none() -> None:
-    shown = strip(made("off")[:4], 40, lambda stats: stats.tokens_per_second, top=1e9)
+    shown = strip(made("off")[:4], 40, speed_of, top=1e9)
     assert shown == "▁▁▁▁"
-    assert strip(made("off")[:4], 40, lambda stats: stats.acceptance_rate, top=1.0) == "    "
-    assert "█" in strip(made("lookup"), 40, lambda stats: stats.tokens_per_second)
+    assert strip(made("off")[:4], 40, acceptance_of, top=1.0) == "    "
+    assert "█" in strip(made("lookup"), 40, speed_of)
 
 
 def test_numbers_for_people() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+from textual.await_complete import AwaitComplete
 from textual.widgets import Markdown
 
 from localspec.engine.messages import Notice, Prefill, Stop, Use
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish
 from localspec.tui.screens.chat import ChatScreen
+from localspec.tui.widgets import answer_view
 from localspec.tui.widgets.answer_view import AnswerView
 from localspec.tui.widgets.transcript import Transcript
 from tests.tui.driving import TINY, WIDE, open_chat
@@ -250,6 +253,32 @@ async def test_a_20_kb_answer_takes_as_many_writes_as_drains() -> None:
         assert appended <= drains + 1
         assert it.prompt.text == "typed meanwhile"
         assert len(it.chat.shown.text) > 19_000
+
+
+async def test_costly_text_is_drawn_seldom_and_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, written = 0.0, []
+    append = Markdown.append
+
+    def costly(markdown: Markdown, new: str) -> AwaitComplete:
+        nonlocal now
+        now += 1.0
+        written.append(new)
+        return append(markdown, new)
+
+    async with open_chat() as it:
+        await it.say("Why?")
+        monkeypatch.setattr(answer_view, "monotonic", lambda: now)
+        monkeypatch.setattr(Markdown, "append", costly)
+        await it.play(text(it.client.turn, "one "))
+        for word in ("two ", "three "):
+            it.client.play(text(it.client.turn, word))
+        await it.until(lambda: it.client.idle)
+        assert written == ["one "]
+        now += 5.0  # more than the rest: what is behind is drawn without a new event
+        await it.sees("one two three")
+        assert written == ["one ", "two three "]
+        await it.play(text(it.client.turn, "four"), finished(it.client.turn))
+        await it.sees("one two three four")  # the end does not wait
 
 
 async def test_the_tail_is_followed_until_the_user_scrolls_away() -> None:

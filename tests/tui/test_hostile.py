@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Markdown
 
+from localspec.tui.widgets import answer_view
 from localspec.tui.widgets.answer_view import AnswerView
 from tests.tui.driving import WIDE, Driver, open_chat
 from tests.tui.scripted import MODEL, READY, ScriptedClient, finished, text
@@ -30,6 +31,12 @@ HOSTILE = {
     "poem": ("roses are red\nviolets are blue", "violets are blue"),
     "unclosed": ("**bold `code [link](", "**bold `code [link]("),
 }
+
+
+@pytest.fixture(autouse=True)
+def every_piece_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a rest between appends, what arrives apart is appended apart."""
+    monkeypatch.setattr(answer_view, "_REST", 0)
 
 
 def pieces(whole: str, seed: int) -> list[str]:

@@ -54,7 +54,9 @@ class ChatScreen(Screen[None]):
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
         Binding("ctrl+y", "copy_answer", "Copy the last answer", id="chat.copy", priority=True),
-        Binding("ctrl+c", "interrupt", "Copy the selection, or stop, or quit", id="chat.interrupt", priority=True),
+        Binding(
+            "ctrl+c", "interrupt", "Copy the selection, or stop the answer", id="chat.interrupt", priority=True
+        ),
     ]
 
     def __init__(self, client: EngineClient, conversation: Conversation, folder: Path) -> None:
@@ -115,7 +117,7 @@ class ChatScreen(Screen[None]):
         self._give_back()
         if not figures:
             return
-        self.stale = False
+        self.stale = self.query_one(Transcript).behind
         self.query_one(StatsPanel).follow()
         self.query_one(QueueView).follow()
         for line in self.query("TitleLine, StatsLine, StatusLine, Welcome"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from time import monotonic
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -18,6 +19,8 @@ from localspec.tui.widgets.sibling_mark import sibling_mark
 
 log = logging.getLogger(__name__)
 
+_REST = 2  # how many times the cost of an append to wait before the next: a long list is built anew by each of them
+
 
 class AnswerView(Vertical):
     """`follow` appends what is new in the node's answer. The Markdown starts empty and is only ever appended to."""
@@ -31,6 +34,7 @@ class AnswerView(Vertical):
         self._markdown = _empty()
         self._footer = Static(classes="footer")
         self._written = 0
+        self._rest_until = 0.0
         self._done = False
 
     def compose(self) -> ComposeResult:
@@ -42,20 +46,32 @@ class AnswerView(Vertical):
     async def follow(self, *, figures: bool) -> None:
         """One append for everything that came since the last call. It is awaited, so that a slow terminal gets
         fewer and larger ones."""
-        if self._done:
-            return
-        text = self._answer.text
-        if len(text) > self._written:
-            new, self._written = text[self._written :], len(text)
-            try:
-                await self._markdown.append(visible(new))
-            except Exception:  # Textual 8.2 fails on a table that loses its last row to what comes after it
-                log.warning("the Markdown is drawn anew", exc_info=True)
-                await self._redraw(visible(text))
         running = self._conversation.running is self._node
+        if self._done or (running and monotonic() < self._rest_until):
+            return
+        await self._append()
         if figures or not running:
             self._footer.update(self._figures(running))
         self._done = not running
+
+    @property
+    def behind(self) -> bool:
+        """Not everything that was said is drawn."""
+        return not self._done and self._written < len(self._answer.text)
+
+    async def _append(self) -> None:
+        text = self._answer.text
+        if len(text) == self._written:
+            return
+        new, self._written = text[self._written :], len(text)
+        began = monotonic()
+        try:
+            await self._markdown.append(visible(new))
+        except Exception:  # Textual 8.2 fails on a table that loses its last row to what comes after it
+            log.warning("the Markdown is drawn anew", exc_info=True)
+            await self._redraw(visible(text))
+        ended = monotonic()
+        self._rest_until = ended + _REST * (ended - began)
 
     async def _redraw(self, text: str) -> None:
         """Start again with an empty Markdown: appending at once what failed piece by piece."""

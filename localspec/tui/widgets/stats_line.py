@@ -16,7 +16,10 @@ class StatsLine(Widget):
         self._conversation = conversation
 
     def render(self) -> Content:
-        return Content.assemble(" ", self._figures(), ("   F7 more", "$foreground-muted"))
+        opened = self.screen.has_class("-narrow") and self.screen.has_class("-flipped")
+        return Content.assemble(
+            " ", self._figures(), (f"   F7 {'back' if opened else 'more'}", "$foreground-muted")
+        )
 
     def _figures(self) -> Content:
         chat, answer = self._conversation, self._conversation.shown

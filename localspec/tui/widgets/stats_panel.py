@@ -12,9 +12,8 @@ from textual.widgets import Static
 from localspec.chat.answer import Answer
 from localspec.chat.figures import tokens_per_second
 from localspec.conversation import Conversation
-from localspec.spec.stats import Stats, fold, segments
-from localspec.spec.types import Round
-from localspec.tui.charts import length, milliseconds, percent, speed, stacked, strip
+from localspec.spec.stats import Segment, Stats
+from localspec.tui.charts import acceptance_of, length, milliseconds, percent, speed, speed_of, stacked, strip
 from localspec.tui.widgets.gauge import gauge
 
 _POSITIONS = 8
@@ -35,7 +34,7 @@ class StatsPanel(VerticalScroll, can_focus=False):
         self.follow()
 
     def follow(self) -> None:
-        width = self.scrollable_content_region.width
+        width = self.scrollable_content_region.width - 1  # a gap before the scrollbar
         if self.display and width > 0:
             self._figures.update(drawn(self._conversation, width))
 
@@ -51,7 +50,7 @@ def drawn(chat: Conversation, width: int) -> Content:
             _positions(stats, width),
             _time(stats, width),
             *sections,
-            _segments(answer.rounds, width),
+            _segments(answer.segments, width),
         ]
     else:
         sections.append([Content.styled(_EMPTY, "$foreground-muted")])
@@ -67,25 +66,20 @@ def _line(left: str, right: str | Content, width: int) -> Content:
 
 def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
     now = tokens_per_second(answer)
-    compared = against_plain(now, _all_rounds(chat)) if answer.stats.drafts else "plain decoding"
+    compared = against_plain(now, chat.plain) if answer.stats.drafts else "plain decoding"
     return [
         _line("SPEED", Content.assemble((speed(now), "bold"), " tok/s"), width),
-        Content.styled(strip(answer.rounds, width, lambda stats: stats.tokens_per_second), "$primary"),
+        Content.styled(strip(answer.rounds, width, speed_of), "$primary"),
         _line("", Content.styled(compared, "$foreground-muted"), width),
     ]
 
 
-def against_plain(now: float | None, rounds: Sequence[Round]) -> str:
-    """How the speed compares with this session's rounds in which nothing was drafted."""
-    plain = fold(r for r in rounds if not r.drafted)
+def against_plain(now: float | None, plain: Stats) -> str:
+    """How the speed compares with rounds in which nothing was drafted, of this session."""
     seconds = plain.total_s - plain.draft_s
     if now is None or plain.rounds < _PLAIN_ROUNDS or seconds <= 0:
         return "against plain: not measured yet"
     return f"{now * seconds / plain.emitted:.2f}x plain ({speed(plain.emitted / seconds)} tok/s)"
-
-
-def _all_rounds(chat: Conversation) -> list[Round]:
-    return [r for node in chat.session.answers() if node.answer for r in node.answer.rounds]
 
 
 def _acceptance(answer: Answer, stats: Stats, width: int) -> list[Content]:
@@ -96,7 +90,7 @@ def _acceptance(answer: Answer, stats: Stats, width: int) -> list[Content]:
     )
     return [
         _line("ACCEPTANCE", rate, width),
-        Content.styled(strip(answer.rounds, width, lambda stats: stats.acceptance_rate, top=1.0), "$success"),
+        Content.styled(strip(answer.rounds, width, acceptance_of, top=1.0), "$success"),
         _line("MEAN LENGTH", mean, width),
     ]
 
@@ -158,13 +152,13 @@ def _context(chat: Conversation, width: int) -> list[Content]:
     return lines
 
 
-def _segments(rounds: Sequence[Round], width: int) -> list[Content]:
+def _segments(segments: Sequence[Segment], width: int) -> list[Content]:
     head = f"{'tokens':>8}{'tok/s':>7}{'accepted':>10}{'mean':>6}"
     room = max(6, width - len(head))
     rows: Iterator[str] = (
         f"{run.method[:room]:<{room}}{run.stats.emitted:>8,}{speed(run.stats.tokens_per_second):>7}"
         f"{percent(run.stats.acceptance_rate):>10}{length(run.stats.mean_acceptance_length):>6}"
-        for run in segments(rounds)
+        for run in segments
     )
     title = Content.assemble(("SEGMENTS".ljust(room)[:room], "bold $foreground-muted"), (head, "$foreground-muted"))
     return [title, *(Content(row) for row in rows)]

@@ -44,7 +44,7 @@ class StatusLine(Widget):
         ]
         if chat.running:
             items.append(Item(_key("Esc", "", "stopping" if chat.stopping else "stop", "stop"), 9))
-        else:
+        elif chat.answers:
             items.append(Item(_key("Ctrl+R", "", "again", "regenerate"), 2))
             items.append(Item(_key("Ctrl+S", "", "export", "export"), 1))
         return items

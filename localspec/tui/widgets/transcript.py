@@ -49,6 +49,10 @@ class Transcript(VerticalScroll, can_focus=False):
             if isinstance(row, AnswerView):
                 await row.follow(figures=figures)
 
+    @property
+    def behind(self) -> bool:
+        return any(isinstance(row, AnswerView) and row.behind for _, row in self._rows)
+
     def _items(self) -> Iterator[Node | Note]:
         for node in (self._conversation.session.root, *self._conversation.session.path):
             if node.parent:
