@@ -2,8 +2,8 @@
 """What true rejection sampling is worth: acceptance of the same draft model under three rules, in one run.
 
 The target is the demo model, the draft a copy of it that llama.cpp quantised further. Rules: block and token
-verification of sampled drafts, and sample-and-compare (the most likely tokens of the draft as certain proposals: what
-most local engines do above temperature 0). Acceptance does not depend on the speed of the machine.
+verification of sampled drafts; and sample-and-compare, where the draft's most likely tokens count as certain, as most
+local engines have it above temperature 0. Acceptance does not depend on the speed of the machine.
 
 Usage: python scripts/bench_acceptance.py [--json FILE] [--tokens N] [--temperature T]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of the running chat for the documentation, played by the scripted engine of the tests.
+"""Pictures of the running chat for the documentation: the real engine, the demo model, a real answer.
 
 Usage: python scripts/screenshot.py [FOLDER]      (default: docs)
 """
@@ -8,80 +8,72 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+from textual.pilot import Pilot
 
+from localspec import catalog
 from localspec.conversation import Options
-from localspec.engine.messages import Emitted, Load
+from localspec.engine.messages import Load
+from localspec.engine.process import ProcessClient
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
 from localspec.tui.app import ChatApp
-from tests.tui.scripted import ScriptedClient, emitted, finished, rounds
 
-QUESTION = "Explain what a hash table is, with a short example."
-ANSWER = '''A **hash table** stores pairs of keys and values. A *hash function* turns each key into the number of a \
-bucket, so that a lookup goes straight to the right place instead of searching everything.
-
-```python
-def put(table, key, value):
-    index = hash(key) % len(table)
-    table[index].append((key, value))
-
-def get(table, key):
-    index = hash(key) % len(table)
-    for stored, value in table[index]:
-        if stored == key:
-            return value
-```
-
-- **Average cost** of a lookup is constant.
-- Two keys may fall into one bucket; the list in it keeps both.
-'''
-AGAIN = "Now the same with a function that removes a key."
-MORE = '''```python
-def remove(table, key):
-    index = hash(key) % len(table)
-    for place, (stored, value) in enumerate(table[index]):
-        if stored == key:
-            del table[index][place]
-'''
+ASKED = (
+    "Explain what a hash table is, with a short example in Python.",
+    "Repeat the example and add a comment to each line.",
+)
+LONG_ENOUGH = 120  # tokens of the second answer, half of them with each method
 
 
-async def picture(path: Path, size: tuple[int, int], *, theme: str = "localspec-dark") -> None:
-    client = ScriptedClient(ANSWER)
-    app = ChatApp(client, Load(ModelSpec("demo.gguf")), Options("SmolLM2 135M Instruct", "lookup", 8, Sampling(temperature=0.7)))
-    async with app.run_test(size=size) as pilot:
-        app.theme = theme
-        await pilot.pause(0.3)
-        await say(pilot, QUESTION)
-        while app.conversation.running or not client.asked:
-            await pilot.pause(0.1)
-        await say(pilot, AGAIN)
-        while len(client.asked) < 2:
-            await pilot.pause(0.1)
-        plain, fast = MORE[:80], MORE[80:]
-        client.play(emitted(client.turn, rounds(plain, method="off")))
-        client.play(emitted(client.turn, rounds(fast, method="lookup", seed=3)))
-        while not client.idle:
-            await pilot.pause(0.1)
-        await pilot.pause(0.5)
-        path.write_text(app.export_screenshot(title="localspec chat"), encoding="utf-8")
+async def picture(path: Path, size: tuple[int, int], theme: str) -> None:
+    pair = catalog.find(catalog.DEFAULT)
+    load = Load(ModelSpec(str(catalog.resolve(pair).target)))
+    options = Options(pair.title, "off", 6, Sampling(temperature=0.0), max_tokens=220)
+    with tempfile.TemporaryDirectory() as folder:
+        app = ChatApp(ProcessClient(Path(folder, "engine.log")), load, options, theme=theme)
+        async with app.run_test(size=size) as pilot:
+            await _until(pilot, lambda: bool(app.conversation.methods))
+            await _say(pilot, ASKED[0])
+            await _until(pilot, lambda: bool(app.conversation.answers) and not app.conversation.running)
+            await _say(pilot, ASKED[1])
+            await _until(pilot, lambda: _tokens(app) > LONG_ENOUGH // 2)
+            await pilot.press("f3")
+            await _until(pilot, lambda: _tokens(app) > LONG_ENOUGH or not app.conversation.running)
+            await pilot.pause(0.5)
+            path.write_text(app.export_screenshot(title="localspec chat"), encoding="utf-8")
+    print(path)
 
 
-async def say(pilot, text: str) -> None:
-    from localspec.tui.widgets.prompt import Prompt
-
-    pilot.app.screen.query_one(Prompt).put(text)
+async def _say(pilot: Pilot[None], text: str) -> None:
+    for letter in text:
+        await pilot.press("space" if letter == " " else letter)
     await pilot.press("enter")
+    await pilot.pause(0.2)
+
+
+async def _until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    while not condition():
+        await pilot.pause(0.05)
+
+
+def _tokens(app: ChatApp) -> int:
+    """Tokens of the second answer so far."""
+    answers = app.conversation.answers
+    answer = answers[-1].answer if len(answers) > 1 else None
+    return len(answer.token_ids) if answer else 0
 
 
 async def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    await picture(folder / "chat.svg", (116, 40))
-    await picture(folder / "chat-narrow.svg", (72, 30))
-    await picture(folder / "chat-light.svg", (116, 40), theme="localspec-light")
+    folder.mkdir(exist_ok=True)
+    await picture(folder / "chat.svg", (120, 36), "localspec-dark")
+    await picture(folder / "chat-narrow.svg", (72, 24), "localspec-light")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs")))
+    if len(sys.argv) > 2 or any(argument.startswith("-") for argument in sys.argv[1:]):
+        raise SystemExit(__doc__)
+    asyncio.run(main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs")))
