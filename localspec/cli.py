@@ -60,10 +60,9 @@ def chat(
     from localspec import settle
     from localspec.chatting import open_chat
     from localspec.conversation import Options
-    from localspec.engine.messages import Load
 
     settings, apart = settle.settle(model, speculation, sampling, answer)
-    spec, title = settle.model(settings, apart["target"])
+    load, title = settle.load(settings, apart)
     options = Options(
         title,
         sampling=settle.sampling(settings, apart),
@@ -72,7 +71,7 @@ def chat(
         stop=tuple(apart["stop"] or ()),
         **settle.speculation(settings),
     )
-    raise typer.Exit(open_chat(Load(spec, numerics=settle.numerics(settings)), options, settings, plain=plain))
+    raise typer.Exit(open_chat(load, options, settings, plain=plain))
 
 
 @app.command()
@@ -94,7 +93,7 @@ def run(
     """Answer one prompt on standard output."""
     from localspec import settle
     from localspec.chat.message import Message
-    from localspec.engine.messages import Generate, Load
+    from localspec.engine.messages import Generate
     from localspec.run import run as answer_once
 
     settings, apart = settle.settle(model, speculation, sampling, answer)
@@ -117,5 +116,5 @@ def run(
         grammar=settle.grammar(grammar.json_schema, grammar.grammar),
         **settle.speculation(settings),
     )
-    spec, _ = settle.model(settings, apart["target"])
-    raise typer.Exit(answer_once(Load(spec, numerics=settle.numerics(settings)), command, as_json=as_json))
+    load, _ = settle.load(settings, apart)
+    raise typer.Exit(answer_once(load, command, as_json=as_json))

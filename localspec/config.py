@@ -26,6 +26,7 @@ Value: TypeAlias = str | int | float | None
 _DEFAULT = Sampling()
 _PREFIX = "LOCALSPEC_"
 _LEAST = {"draft_tokens": 0, "max_tokens": 1, "n_ctx": 1, "threads": 1, "gpu_layers": -1}
+_LEAST |= {f"draft_{name}": _LEAST[name] for name in ("n_ctx", "threads", "gpu_layers")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Config:
     """Every setting that may stand in the config file. None leaves the choice to the engine."""
 
     pair: str = "demo"
-    method: str = "lookup"
-    draft_tokens: int = 8
+    method: str = "auto"
+    draft_tokens: int | Literal["auto"] = "auto"
     verifier: Literal["block", "token"] = "block"
     numerics: Literal["fast", "strict"] = "fast"
     temperature: float = _DEFAULT.temperature
@@ -51,6 +52,9 @@ class Config:
     n_ctx: int | None = None
     gpu_layers: int | None = None
     threads: int | None = None
+    draft_n_ctx: int | None = None
+    draft_gpu_layers: int | None = None
+    draft_threads: int | None = None
     flash_attn: Literal["auto", "on", "off"] = "auto"
     cache_type_k: str | None = None
     cache_type_v: str | None = None
@@ -138,9 +142,12 @@ def _from_flags(flags: Mapping[str, Value]) -> dict[str, Setting]:
     found = {}
     for name, value in flags.items():
         if value is not None:
-            flag = "--" + name.replace("_", "-")
-            _check(name, value, flag)
-            found[name] = Setting(value, flag)
+            flag, kind = "--" + name.replace("_", "-"), _KINDS[name]
+            read = _parsed(value, kind) if isinstance(value, str) else value
+            if not _fits(read, kind):
+                raise UsageError(f"{flag} must be {_described(kind)}, not {value!r}.")
+            _check(name, read, flag)
+            found[name] = Setting(read, flag)
     return found
 
 
@@ -158,16 +165,19 @@ def _parsed(text: str, kind: Any) -> Value:
 def _fits(value: object, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
-    kinds = get_args(kind) or (kind,)
+    if kinds := get_args(kind):
+        return any(_fits(value, each) for each in kinds)
     # Python takes True for a number, people don't; a whole number is a fraction as well.
-    return type(value) in kinds or (type(value) is int and float in kinds)
+    return type(value) is kind or (type(value) is int and kind is float)
 
 
 def _described(kind: Any) -> str:
+    names = {str: "a text", int: "a whole number", float: "a number"}
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
-    names = {str: "a text", int: "a whole number", float: "a number"}
-    return next(names[k] for k in get_args(kind) or (kind,) if k is not NoneType)
+    return " or ".join(
+        _described(k) if get_args(k) else names[k] for k in get_args(kind) or (kind,) if k is not NoneType
+    )
 
 
 def _check(name: str, value: Any, where: str) -> None:
@@ -177,7 +187,7 @@ def _check(name: str, value: Any, where: str) -> None:
             Sampling(**{name: value})
         except SamplingError as error:
             raise UsageError(f"{where} is {value}.", error.hint) from None
-    elif name in _LEAST and value < _LEAST[name]:
+    elif name in _LEAST and isinstance(value, int) and value < _LEAST[name]:
         raise UsageError(f"{where} is {value}.", f"It must be at least {_LEAST[name]}.")
 
 

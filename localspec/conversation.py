@@ -30,7 +30,7 @@ from localspec.spec.settings import Sampling
 from localspec.spec.stats import Stats, fold
 from localspec.spec.types import Finish
 
-DRAFT_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+DRAFT_LENGTHS = (None, 1, 2, 3, 4, 6, 8, 12, 16)  # None: automatic
 OFF = "off"
 
 
@@ -41,7 +41,7 @@ class Options:
 
     title: str
     method: str
-    draft_tokens: int
+    draft_tokens: int | None  # None: chosen each round
     sampling: Sampling
     verifier: str = "block"
     max_tokens: int | None = None
@@ -82,6 +82,7 @@ class Conversation:
         self.queue: list[str] = []
         self.paused = False
         self.notes: list[Note] = []
+        self.why = ""  # the last choice of an automatic method, and its reason
         self.plain = Stats()  # over all rounds in which nothing was drafted: what speculation is compared with
         self._client = client
         self._load = load
@@ -146,7 +147,7 @@ class Conversation:
             self.stopping = True
             self._client.send(Stop())
 
-    def use(self, method: str, draft_tokens: int) -> None:
+    def use(self, method: str, draft_tokens: int | None) -> None:
         self.method, self.draft_tokens = method, draft_tokens
         if self.running:
             self._client.send(Use(method, draft_tokens))
@@ -181,6 +182,7 @@ class Conversation:
                 answer.prompt_tokens, answer.reused_tokens = event.total, event.reused
             case Emitted():
                 answer.extend(event.rounds, event.pieces)
+                self.why = event.why
                 self.plain += fold(made for made in event.rounds if not made.drafted)
             case Finished():
                 answer.end(event)

@@ -14,6 +14,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from localspec.methods import METHODS
+
 
 def _flag(name: str, help: str) -> Any:
     return typer.Option(name, help=help, show_default=False)
@@ -23,6 +25,12 @@ def _flag(name: str, help: str) -> Any:
 class ModelFlags:
     pair: Annotated[str | None, _flag("--pair", "A pair from the catalogue (default: demo).")] = None
     target: Annotated[str | None, _flag("--target", "A GGUF file, instead of a pair.")] = None
+    draft: Annotated[str | None, _flag("--draft", "A smaller model, or a head, that drafts for the target.")] = None
+    draft_n_ctx: Annotated[int | None, _flag("--draft-n-ctx", "Context of the draft (default: the target's).")] = (
+        None
+    )
+    draft_gpu_layers: Annotated[int | None, _flag("--draft-gpu-layers", "Layers of the draft on the GPU.")] = None
+    draft_threads: Annotated[int | None, _flag("--draft-threads", "CPU threads of the draft.")] = None
     n_ctx: Annotated[int | None, _flag("--n-ctx", "Context size in tokens.")] = None
     gpu_layers: Annotated[int | None, _flag("--gpu-layers", "Layers on the GPU; -1: all.")] = None
     threads: Annotated[int | None, _flag("--threads", "CPU threads (default: physical cores).")] = None
@@ -33,8 +41,8 @@ class ModelFlags:
 
 @dataclass(frozen=True, slots=True)
 class SpeculationFlags:
-    method: Annotated[str | None, _flag("--method", "How drafts are made: off or lookup (default).")] = None
-    draft_tokens: Annotated[int | None, _flag("--draft-tokens", "Tokens to draft per round (default: 8).")] = None
+    method: Annotated[str | None, _flag("--method", f"{', '.join(METHODS)} (default: auto).")] = None
+    draft_tokens: Annotated[str | None, _flag("--draft-tokens", "Tokens per round, or auto (default).")] = None
     verifier: Annotated[str | None, _flag("--verifier", "block (default) or token; both are exact.")] = None
     numerics: Annotated[
         str | None, _flag("--numerics", "fast (default), or strict: text identical to plain decoding.")

@@ -24,7 +24,7 @@ from localspec.errors import LocalspecError, UnknownName, UsageError
 _PAUSE_S = 0.02  # between two looks at the engine: shorter than a token, long enough to cost nothing
 
 HELP = """\
-/method NAME   switch the drafting method     /k N      draft N tokens a round
+/method NAME   switch the drafting method     /k N|auto draft N tokens a round
 /regen         answer again                   /stats    figures of the last answer
 /export        statistics as JSON and CSV     /reload   load the model again
 /help          this list                      /quit     leave (also Ctrl+D)
@@ -135,10 +135,10 @@ class PlainChat:
         _say(f"Method {name} from the next round on.")
 
     def _use_length(self, text: str) -> None:
-        if not text.isdecimal():
-            raise UsageError(f"/k needs a number, not {text!r}.", "For example: /k 4")
-        self._conversation.use(self._conversation.method, int(text))
-        _say(f"Drafts of {text} tokens from the next round on.")
+        if text != "auto" and not text.isdecimal():
+            raise UsageError(f"/k needs a number or auto, not {text!r}.", "For example: /k 4")
+        self._conversation.use(self._conversation.method, None if text == "auto" else int(text))
+        _say(f"Draft length {text} from the next round on.")
 
     def _stats(self) -> None:
         answer = self._conversation.shown
@@ -147,7 +147,12 @@ class PlainChat:
     def _export(self, folder: str) -> None:
         environment = self._conversation.environment
         facts = asdict(environment) if environment else None
-        paths = export_session(Path(folder or self._folder).expanduser(), self._conversation.session, facts, now=datetime.now().astimezone())
+        paths = export_session(
+            Path(folder or self._folder).expanduser(),
+            self._conversation.session,
+            facts,
+            now=datetime.now().astimezone(),
+        )
         _say(f"Wrote {paths[0]} and {paths[1]}.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localspec import catalog, config
 from localspec.config import Config
@@ -13,10 +13,18 @@ from localspec.flags import given
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
 
-MODEL = ("n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v")
+if TYPE_CHECKING:
+    from localspec.engine.messages import Load
 
-
-_APART = ("target", "stop", "logit_bias", "ban_token")  # flags that are no settings: they belong to one call
+_MODEL = ("n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v")
+_DRAFT = ("n_ctx", "gpu_layers", "threads")
+_APART = (
+    "target",
+    "draft",
+    "stop",
+    "logit_bias",
+    "ban_token",
+)  # flags that are no settings: they belong to one call
 
 
 def settle(*groups: Any) -> tuple[Config, dict[str, Any]]:
@@ -30,13 +38,21 @@ def settle(*groups: Any) -> tuple[Config, dict[str, Any]]:
     return config.load(flags), apart
 
 
-def model(settings: Config, target: str | None) -> tuple[ModelSpec, str]:
-    """The file to load with what was asked of it, and a title for people."""
-    asked = {name: getattr(settings, name) for name in MODEL}
+def load(settings: Config, apart: dict[str, Any]) -> tuple[Load, str]:
+    """The files to load with what was asked of them, and a title for people."""
+    from localspec.engine.messages import Load
+
+    target, draft = apart.get("target"), apart.get("draft")
     if target:
-        return ModelSpec(target, **asked), Path(target).name.removesuffix(".gguf")
-    pair = catalog.find(settings.pair)
-    return ModelSpec(str(catalog.resolve(pair).target), **asked), pair.title
+        title = Path(target).name.removesuffix(".gguf")
+    else:
+        pair = catalog.find(settings.pair)
+        located = catalog.resolve(pair)
+        target, draft, title = located.target, draft or located.draft, pair.title
+    asked = {name: getattr(settings, name) for name in _MODEL}
+    own = {name: getattr(settings, f"draft_{name}") for name in _DRAFT}
+    spec = ModelSpec(str(draft), **{"flash_attn": settings.flash_attn, **own}) if draft else None
+    return Load(ModelSpec(str(target), **asked), spec, numerics=numerics(settings)), title
 
 
 def sampling(settings: Config, apart: dict[str, Any]) -> Sampling:
@@ -90,13 +106,13 @@ def _bias(text: str) -> tuple[int, float]:
 
 def speculation(settings: Config) -> dict[str, Any]:
     """The method, draft length and verifier, as fields of `Generate`."""
-    from localspec.spec.drafters import canonical
+    from localspec.methods import canonical
     from localspec.spec.verify import VERIFIERS
 
     if settings.verifier not in VERIFIERS:
         raise UnknownName("verifier", settings.verifier, VERIFIERS)
     return {
         "method": canonical(settings.method),
-        "draft_tokens": settings.draft_tokens,
+        "draft_tokens": None if settings.draft_tokens == "auto" else settings.draft_tokens,
         "verifier": settings.verifier,
     }

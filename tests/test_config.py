@@ -9,7 +9,7 @@ import pytest
 
 from localspec import config
 from localspec.config import Config, load, settings
-from localspec.engine.messages import DEFAULT_DRAFT_TOKENS, Generate
+from localspec.engine.messages import Generate
 from localspec.errors import LocalspecError, UnknownName, UsageError
 from localspec.spec.settings import Sampling
 
@@ -31,11 +31,9 @@ def test_without_any_settings_the_defaults_are_those_of_the_engine(file: Path) -
     assert found == Config()
     assert found.sampling == Sampling()
     generate = Generate(turn=0)
-    assert (found.method, found.verifier, found.draft_tokens) == (
-        generate.method,
-        generate.verifier,
-        DEFAULT_DRAFT_TOKENS,
-    )
+    assert (found.method, found.verifier) == (generate.method, generate.verifier)
+    assert found.draft_tokens == "auto"
+    assert generate.draft_tokens is None
 
 
 def test_file_then_environment_then_flags(file: Path) -> None:

@@ -17,7 +17,7 @@ class Asked:
     """The settings that an answer was asked for with."""
 
     sampling: Sampling
-    draft_tokens: int
+    draft_tokens: int | None  # None: automatic
     verifier: str = "block"
 
 

@@ -80,13 +80,14 @@ class Engine:
         self.close()
         self._told.clear()
 
-        def progress(fraction: float) -> bool:
-            self._emit(Loading(fraction))
+        def progress(role: str, fraction: float) -> bool:
+            self._emit(Loading(fraction, role))
             return not self.inbox.interrupted()
 
         self._loaded = loaded = Loaded.load(command, progress)
-        self._emit(Ready(loaded.info, None, loaded.methods, loaded.environment))
-        for reason in filter(None, (loaded.info.speculation_off, loaded.notice)):
+        drafting, draft = loaded.drafting, loaded.draft.info if loaded.draft else None
+        self._emit(Ready(loaded.info, draft, drafting.methods, tuple(drafting.reasons.items()), loaded.environment))
+        for reason in filter(None, (*loaded.problems, loaded.info.speculation_off, loaded.notice)):
             self._notice(reason, None)
 
     def _generate(self, command: Generate) -> None:
@@ -101,7 +102,7 @@ class Engine:
         text = TextStream(loaded.pieces, (*command.stop, *prompt.stops), loaded.eog)
 
         def send(rounds: tuple[Round, ...], pieces: tuple[Piece, ...]) -> None:
-            self._emit(Emitted(command.turn, rounds, pieces))
+            self._emit(Emitted(command.turn, rounds, pieces, loaded.why))
 
         outbox = Outbox(send, text, command.resume)
         reason = Finish.CANCELLED
@@ -149,16 +150,17 @@ class Engine:
             stopped = stopped or self.inbox.interrupted()
             return stopped
 
-        could = loaded.common(prompt)
+        common = loaded.common(prompt)
+        could = loaded.target.reusable(common)
         total = len(prompt) - 1
         self._emit(Prefill(turn, could, total, could))
         reused = loaded.decoder.prefill(
             prompt, lambda done, all: self._emit(Prefill(turn, done, all, could)), check
         )
-        if reused < could:
+        if reused < common:
             self._notice(
-                f"This model's cache can't be cut, so the {could:,} tokens that this turn shares with the last one "
-                "were read again.",
+                f"This model's cache can't be cut everywhere: {common - reused:,} of the {common:,} tokens that this "
+                "turn shares with the last one were read again.",
                 turn,
             )
         return reused, stopped or check()
@@ -166,6 +168,8 @@ class Engine:
     def _decode(self, loaded: Loaded, turn: int, rounds: Iterator[Round], outbox: Outbox) -> Finish:
         for done in rounds:
             outbox.add(done)
+            if loaded.decoder.reread:
+                self._notice("The model's cache was lost and the text read again in the middle of an answer.", turn)
             if done.finish is not None:
                 return done.finish
             self._switch(loaded, turn)

@@ -3,51 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 from localspec.chat.template import ChatTemplate, encode
+from localspec.engine.drafting import Drafting
 from localspec.engine.environment import environment
 from localspec.engine.messages import Environment, Generate, Load
 from localspec.engine.numerics import numerics
-from localspec.errors import LocalspecError, UsageError
+from localspec.errors import LoadCancelled, LocalspecError, UsageError
 from localspec.grammar.automaton import Grammar
 from localspec.grammar.matcher import Alphabet, Matcher
 from localspec.llama.model import LlamaModel
+from localspec.methods import canonical
 from localspec.model import ModelInfo
 from localspec.spec.context import common_prefix
+from localspec.spec.controller import Controller
 from localspec.spec.decoder import SpeculativeDecoder
-from localspec.spec.drafters import DRAFTERS, canonical, create
+from localspec.spec.drafters.auto import Auto
+from localspec.spec.drafters.off import Off
 from localspec.spec.length import Fixed
-from localspec.spec.types import Drafter
 from localspec.spec.verify import VERIFIERS
 
 
 @dataclass(slots=True)
 class Loaded:
     target: LlamaModel
+    draft: LlamaModel | None
     template: ChatTemplate
     decoder: SpeculativeDecoder
+    drafting: Drafting
     numerics: str = "fast"
-    drafters: dict[str, Drafter] = field(default_factory=dict)  # built when first used, kept: their index stays
     alphabet: Alphabet | None = None  # built when first used
+    problems: tuple[str, ...] = ()  # what did not load, and why the chat goes on without it
 
     @classmethod
-    def load(cls, command: Load, progress: Callable[[float], bool]) -> Loaded:
-        target = LlamaModel.load(command.target, on_progress=progress)
+    def load(cls, command: Load, progress: Callable[[str, float], bool]) -> Loaded:
+        """`progress(role, fraction)` may return False to cancel. A draft that fails to load is left out."""
+        target = LlamaModel.load(command.target, on_progress=partial(progress, "target"))
+        try:
+            draft, problems = _draft(command, target, partial(progress, "draft"))
+        except BaseException:
+            target.close()
+            raise
         vocab = target.vocab
         template = ChatTemplate(vocab.chat_template, bos=vocab.bos_text, eos=vocab.eos_text)
-        decoder = SpeculativeDecoder(target, create("off"), Fixed(0))
+        decoder = SpeculativeDecoder(target, Off(), Fixed(0))
         strict = command.numerics == "strict"
         measured = numerics(target, deep=strict)
         target.info = replace(target.info, numerics=measured)
         if strict and measured is not None:
             decoder.rows = min(decoder.rows, measured.widest)
-        return cls(target, template, decoder, command.numerics)
+        drafting = Drafting(target, draft, Controller())
+        return cls(target, draft, template, decoder, drafting, command.numerics, problems=problems)
 
     def close(self) -> None:
-        for drafter in self.drafters.values():
-            drafter.close()
+        self.drafting.close()
+        if self.draft is not None:
+            self.draft.close()
         self.target.close()
 
     @property
@@ -56,7 +69,7 @@ class Loaded:
 
     @property
     def infos(self) -> tuple[ModelInfo, ...]:
-        return (self.target.info,)
+        return tuple(model.info for model in (self.target, self.draft) if model is not None)
 
     @property
     def environment(self) -> Environment:
@@ -71,8 +84,10 @@ class Loaded:
         return self.target.vocab.eog
 
     @property
-    def methods(self) -> tuple[str, ...]:
-        return ("off",) if self.info.speculation_off else tuple(DRAFTERS)
+    def why(self) -> str:
+        """The last choice of an automatic method, and its reason; empty otherwise."""
+        drafter = self.decoder.drafter
+        return drafter.why if isinstance(drafter, Auto) else ""
 
     @property
     def notice(self) -> str | None:
@@ -86,24 +101,21 @@ class Loaded:
             "On a processor, --flash-attn on with --cache-type-k q8_0 and --cache-type-v q8_0 is often identical."
         )
 
-    def choose(self, method: str, draft_tokens: int | None = None, verifier: str | None = None) -> list[str]:
+    def choose(self, method: str, draft_tokens: int | None, verifier: str | None = None) -> list[str]:
         """Use this method from the next round on. Returns what the user should know about it."""
         name, notices = canonical(method), []
-        if name not in self.methods:
-            notices.append(f"Method {name!r} is not used: {self.info.speculation_off}")
-            name = "off"
-        if name not in self.drafters:
-            self.drafters[name] = create(name)
-        self.decoder.drafter = self.drafters[name]
+        if name not in self.drafting.methods:
+            notices.append(
+                f"Method {name!r} is not used: {self.drafting.reasons.get(name, 'it is not available')}."
+            )
+            name = self.drafting.methods[0]
+        most = self.target.max_rows - 1
+        if draft_tokens is not None and draft_tokens > most > 0:
+            notices.append(f"Draft length {draft_tokens} is clamped to {most}, the most that one pass can check.")
+            draft_tokens = most
+        self.decoder.drafter, self.decoder.length = self.drafting.use(name, draft_tokens)
         if verifier is not None:
             self.decoder.verifier = VERIFIERS[verifier]
-        if draft_tokens is not None:
-            most = self.target.max_rows - 1
-            if draft_tokens > most:
-                notices.append(
-                    f"Draft length {draft_tokens} is clamped to {most}, the most that one pass can check."
-                )
-            self.decoder.length = Fixed(min(draft_tokens, most))
         return notices
 
     def prompt(self, command: Generate) -> Prompt:
@@ -133,6 +145,22 @@ class Loaded:
     def common(self, prompt: list[int]) -> int:
         """How many tokens of the prompt stand in the cache already."""
         return common_prefix(self.target.cached, prompt[:-1])
+
+
+def _draft(
+    command: Load, target: LlamaModel, progress: Callable[[float], bool]
+) -> tuple[LlamaModel | None, tuple[str, ...]]:
+    """The draft model, or the reason why there is none: the target is of use without it."""
+    if command.draft is None:
+        return None, ()
+    spec = command.draft
+    try:
+        model = LlamaModel.load(replace(spec, n_ctx=spec.n_ctx or target.n_ctx), on_progress=progress, role="draft")
+    except LoadCancelled:
+        raise
+    except LocalspecError as error:
+        return None, (f"The draft is left out. {error.message} {error.hint}".strip(),)
+    return model, ()
 
 
 @lru_cache(maxsize=4)

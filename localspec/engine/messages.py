@@ -14,8 +14,6 @@ from localspec.model import ModelInfo, ModelSpec
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish, Round
 
-DEFAULT_DRAFT_TOKENS = 8
-
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -35,8 +33,8 @@ class Generate:
     messages: tuple[Message, ...] = ()
     prompt: str | None = None
     sampling: Sampling = field(default_factory=Sampling)
-    method: str = "lookup"
-    draft_tokens: int = DEFAULT_DRAFT_TOKENS
+    method: str = "auto"
+    draft_tokens: int | None = None  # None: chosen each round from measured costs
     verifier: str = "block"
     max_tokens: int | None = None  # None: until the model stops or the context is full
     stop: tuple[str, ...] = ()
@@ -52,7 +50,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Switch the method (and draft length) from the next round on; also in the middle of an answer."""
+    """Switch method and draft length (None: automatic) from the next round on; also in the middle of an answer."""
 
     method: str
     draft_tokens: int | None = None
@@ -99,6 +97,7 @@ class Ready:
     target: ModelInfo
     draft: ModelInfo | None
     methods: tuple[str, ...]  # those that work with what is loaded
+    reasons: tuple[tuple[str, str], ...]  # the others, and why they don't
     environment: Environment
 
 
@@ -127,6 +126,7 @@ class Emitted:
     turn: int
     rounds: tuple[Round, ...]
     pieces: tuple[Piece, ...]
+    why: str = ""  # the last choice of an automatic method, and its reason
 
 
 @dataclass(frozen=True, slots=True)

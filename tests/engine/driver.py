@@ -45,6 +45,7 @@ class Driver:
         self.events.clear()
         sampling = options.pop("sampling", Sampling())
         seed = options.pop("seed", 1)
+        options.setdefault("draft_tokens", 8)  # an automatic length may well decide to draft nothing
         read = tuple(Message("user", m) if isinstance(m, str) else m for m in messages)
         self.engine.handle(
             Generate(

@@ -58,7 +58,7 @@ ENVIRONMENT = Environment(
     peak_memory_bytes=123,
     models=(MODEL,),
 )
-READY = Ready(MODEL, None, ("off", "lookup"), ENVIRONMENT)
+READY = Ready(MODEL, None, ("off", "lookup"), (), ENVIRONMENT)
 
 
 class ScriptedClient:

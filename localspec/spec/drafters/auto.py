@@ -50,11 +50,11 @@ class Auto:
     def observe(self, round: Round) -> None:
         # Where there was no room to draft, nobody was asked: the last choice is an old one.
         choice = self.choice if round.limit else PLAIN
+        self.controller.learn(choice.source, choice.evidence, round.tested, round.accepted)
         self.controller.observe(
             choice,
             drafted=len(round.drafted),
-            tested=round.tested,
-            accepted=round.accepted,
+            emitted=len(round.emitted),
             draft_s=round.draft_s,
             pass_s=round.total_s - round.draft_s,
         )
@@ -67,7 +67,7 @@ class Auto:
             return "measuring plain decoding" if choice.k == 0 else f"{choice.source}, k={choice.k}"
         if choice.k == 0:
             return f"off: the best draft would give {choice.speedup:.2f}x"
-        probe = ", a trial" if choice.probe else ""
+        probe = ", a trial" if choice.instead_of else ""
         return f"{choice.source}, k={choice.k}, {choice.speedup:.1f}x{probe}"
 
     def close(self) -> None:

@@ -237,10 +237,10 @@ class ChatScreen(Screen[None]):
 
     def action_next_length(self) -> None:
         chat = self.conversation
-        longer = [n for n in DRAFT_LENGTHS if n > chat.draft_tokens]
+        longer = [n for n in DRAFT_LENGTHS if (n or 0) > (chat.draft_tokens or 0)]
         self._use(chat.method, longer[0] if longer else DRAFT_LENGTHS[0])
 
-    def _use(self, method: str, draft_tokens: int) -> None:
+    def _use(self, method: str, draft_tokens: int | None) -> None:
         self._change(partial(self.conversation.use, method, draft_tokens))
 
     def action_reload(self) -> None:

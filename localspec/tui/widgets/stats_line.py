@@ -29,5 +29,5 @@ class StatsLine(Widget):
         return Content.assemble(
             (f"{speed(tokens_per_second(answer))} tok/s", "bold"),
             *(" · ", (percent(stats.acceptance_rate), "$success"), " · "),
-            *(length(stats.mean_acceptance_length), f" · {chat.method} k={chat.draft_tokens}"),
+            *(length(stats.mean_acceptance_length), f" · {chat.method} k={chat.draft_tokens or 'auto'}"),
         )

@@ -71,6 +71,7 @@ def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
         _line("SPEED", Content.assemble((speed(now), "bold"), " tok/s"), width),
         Content.styled(strip(answer.rounds, width, speed_of), "$primary"),
         _line("", Content.styled(compared, "$foreground-muted"), width),
+        *([_line("WHY", Content.styled(chat.why, "$foreground-muted"), width)] if chat.why else []),
     ]
 
 

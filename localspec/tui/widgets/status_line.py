@@ -40,7 +40,7 @@ class StatusLine(Widget):
         chat = self._conversation
         items = [
             Item(_key("F3", "method", chat.method, "next_method"), 8),
-            Item(_key("F4", "length", str(chat.draft_tokens), "next_length"), 6),
+            Item(_key("F4", "length", str(chat.draft_tokens or "auto"), "next_length"), 6),
         ]
         if chat.running:
             items.append(Item(_key("Esc", "", "stopping" if chat.stopping else "stop", "stop"), 9))

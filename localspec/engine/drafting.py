@@ -1,0 +1,83 @@
+"""Which drafters work with what is loaded, how each is built, and why the others don't.
+
+The only place that knows every drafter. One that is not available has a reason, never silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+
+from localspec.llama.model import LlamaModel
+from localspec.spec.controller import Controller
+from localspec.spec.drafters.auto import Auto
+from localspec.spec.drafters.cascade import Cascade
+from localspec.spec.drafters.lookup import Lookup
+from localspec.spec.drafters.model import ModelDrafter
+from localspec.spec.drafters.off import Off
+from localspec.spec.drafters.suffix import Suffix
+from localspec.spec.length import Fixed, Length
+from localspec.spec.types import Drafter
+
+NO_DRAFT = "no draft model is loaded; name one with --draft FILE"
+
+
+@dataclass(slots=True)
+class Drafting:
+    """The drafters of one loaded target. Each is built when first used, and kept: its index or cache stays."""
+
+    target: LlamaModel
+    draft: LlamaModel | None
+    controller: Controller
+    reasons: dict[str, str] = field(default_factory=dict)  # method -> why it is not available
+    _makers: dict[str, Callable[[], Drafter]] = field(default_factory=dict)
+    _built: dict[str, Drafter] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._makers = {"off": Off}
+        if off := self.target.speculation_off:
+            self.reasons = dict.fromkeys(("auto", "lookup", "suffix", "draft", "cascade"), off)
+            return
+        self._makers |= {"lookup": Lookup, "suffix": Suffix}
+        self._makers |= {point.name: point.load() for point in entry_points(group="localspec.drafters")}
+        if self.draft is None:
+            self.reasons = dict.fromkeys(("draft", "cascade"), NO_DRAFT)
+        else:
+            self._makers["draft"] = lambda: ModelDrafter(self._draft(), self.target.n_vocab, self.target.vocab.eog)
+            self._makers["cascade"] = lambda: Cascade([self.get("suffix"), self.get("draft")])
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What the user can choose, the default first."""
+        return tuple(self._makers) if "auto" in self.reasons else ("auto", *self._makers)
+
+    def get(self, name: str) -> Drafter:
+        if name not in self._built:
+            self._built[name] = self._makers[name]()
+        return self._built[name]
+
+    def use(self, name: str, k: int | None) -> tuple[Drafter, Length]:
+        """The drafter and length policy of a method; `k` None leaves the length to the controller."""
+        if name == "off":
+            return self.get(name), Fixed(0)
+        if name == "auto":
+            auto = Auto(list(self._members()), self.controller)
+            return auto, auto if k is None else Fixed(k)
+        if k is not None:
+            return self.get(name), Fixed(k)
+        alone = Auto([self.get(name)], self.controller, name=name)
+        return alone, alone
+
+    def close(self) -> None:
+        for drafter in self._built.values():
+            drafter.close()
+
+    def _members(self) -> Iterator[Drafter]:
+        for name in self._makers:
+            if name not in ("off", "cascade"):
+                yield self.get(name)
+
+    def _draft(self) -> LlamaModel:
+        assert self.draft is not None
+        return self.draft

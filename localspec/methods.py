@@ -1,0 +1,37 @@
+"""The names of the drafting methods, and what other engines call them. Pure data, so that `--help` stays fast."""
+
+from __future__ import annotations
+
+from localspec.errors import UnknownName
+
+METHODS = ("auto", "off", "lookup", "suffix", "draft", "translated", "cascade", "mtp", "eagle3", "dflash")
+
+# vLLM's and llama.cpp's names: a command copied from their documentation works.
+ALIASES = {
+    "none": "off",
+    "ngram": "lookup",
+    "ngram-simple": "lookup",
+    "ngram-mod": "lookup",
+    "ngram-map-k": "lookup",
+    "ngram-map-k4v": "lookup",
+    "ngram-cache": "lookup",
+    "prompt-lookup": "lookup",
+    "prompt_lookup": "lookup",
+    "suffix_decoding": "suffix",
+    "draft_model": "draft",
+    "draft-model": "draft",
+    "draft-simple": "draft",
+    "draft-mtp": "mtp",
+    "deepseek_mtp": "mtp",
+    "draft-eagle3": "eagle3",
+    "eagle": "eagle3",
+    "draft-dflash": "dflash",
+}
+
+
+def canonical(name: str) -> str:
+    """The method behind a name or alias; raises UnknownName with the nearest one."""
+    name = ALIASES.get(name.lower(), name.lower())
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
+    return name
