@@ -3,7 +3,8 @@
 A suffix automaton has one state for all strings that end at the same places, so it holds every substring of the
 context in linear memory and is extended in amortised constant time (Blumer et al. 1985). Here its edges also count
 how often they were taken, which makes it a Markov model of every order at once. Its proposals are certain; their
-length comes from how long the match is and how unanimous its continuations were.
+length comes from how long the match is and how unanimous its continuations were. Where the conversation itself has
+little to say, earlier answers are asked (spec/corpus.py).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import ClassVar
 from numpy.random import Generator
 
 from localspec.spec.context import TokenBuffer, common_prefix
+from localspec.spec.corpus import FLOOR, LONGEST, Corpus, Guess
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Token, Tokens
 
-LONGEST = 32  # a longer match is not a better one; bounds the counting per token, also in "a a a a"
-FLOOR = 0.3  # end the draft where it is less likely than this to survive as a whole
+ENOUGH = 2.0  # tokens that should survive: with these, earlier answers are not worth asking
+EARLIER = 16  # what evidence from earlier answers begins at, so that it is learned apart
 _CROWD = 8  # states with more edges than this find them by a dictionary
 _NONE = -1
 _ROOT = 0
@@ -28,14 +30,19 @@ class Suffix:
     name: ClassVar[str] = "suffix"
     free: ClassVar[bool] = True  # certain and cheap: may be asked in every round
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int = LONGEST, corpus: Corpus | None = None) -> None:
         self._seen = TokenBuffer()
         self._automaton = SuffixAutomaton(longest)
+        self._corpus = corpus
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
         self._follow(context)
-        tokens, evidence = self._automaton.continuation(limit)
-        return Draft(tuple(tokens), source=self.name, evidence=evidence)
+        found = self._automaton.continuation(limit)
+        if self._corpus is not None and found.expected < ENOUGH:
+            earlier = self._corpus.guess(self._seen.view, limit)
+            if earlier.expected > found.expected:
+                found = earlier._replace(evidence=EARLIER + earlier.evidence)
+        return Draft(found.tokens, source=self.name, evidence=found.evidence)
 
     def close(self) -> None:
         pass
@@ -51,7 +58,8 @@ class Suffix:
 
 
 class SuffixAutomaton:
-    """Grows and shrinks at the end. Arrays instead of objects: about a hundred bytes per token."""
+    """Grows and shrinks at the end. Arrays instead of objects: about a hundred bytes per token. `longest` bounds the
+    counting per token, also in "a a a a"."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
@@ -70,11 +78,11 @@ class SuffixAutomaton:
         self._split, self._edges, self._changes = array("i"), array("i"), array("i")
         self._changed, self._former = array("i"), array("i")  # states whose best edge was another
 
-    def continuation(self, limit: int) -> tuple[list[Token], int]:
-        """At most `limit` tokens, and the evidence for the first in eighths of certainty."""
+    def continuation(self, limit: int) -> Guess:
+        """What followed most often where the longest end of the text stood before."""
         tokens: list[Token] = []
         state, match = self._settled(), min(len(self._text), self._longest)
-        survival, evidence = 1.0, 0
+        survival, expected, evidence = 1.0, 0.0, 0
         while len(tokens) < limit:
             while state != _ROOT and not self._known(state):
                 state = self._link[state]
@@ -88,9 +96,10 @@ class SuffixAutomaton:
             if survival < FLOOR:
                 break
             evidence = evidence if tokens else int(8 * chance)
+            expected += survival
             tokens.append(self._token[edge])
             state, match = self._to[edge], min(match + 1, self._longest)
-        return tokens, evidence
+        return Guess(tuple(tokens), evidence, expected)
 
     def _known(self, state: int) -> bool:
         """Whether something followed it, and was counted: only strings of up to `longest` tokens are."""
