@@ -130,7 +130,7 @@ def nextn(context: Pointer, rows: int, width: int) -> States:
 
 
 def nextn_row(context: Pointer, row: int, width: int) -> States:
-    return _copied(_call(_GET_NEXTN_ITH, context, row), 1, width)[0]
+    return _copied(_call(_GET_NEXTN_ITH, context, row), 1, width).reshape(width)
 
 
 def layer(context: Pointer, layer: int, rows: int, width: int) -> States:
@@ -160,5 +160,4 @@ def _call(symbol: Symbol, *arguments: object) -> Pointer:
 def _copied(pointer: Pointer, rows: int, width: int) -> States:
     if not pointer:
         raise ModelError("llama.cpp kept no hidden states of this pass.", "Use another --method.")
-    view: States = np.ctypeslib.as_array(pointer, shape=(rows, width))
-    return view.copy()
+    return np.ctypeslib.as_array(pointer, shape=(rows, width)).copy()
