@@ -82,7 +82,7 @@ class Corpus:
             following = [self._at(place) for place in places]
             best, times = _most_frequent(following) if len(following) > 1 else (following[0], 1)
             # A single witness counts more the longer the match.
-            chance = times / (len(places) + 1 / min(match + len(tokens), LONGEST))
+            chance = times / (len(places) + 1 / (match + len(tokens)))
             survival *= chance
             if best == _BREAK or survival < FLOOR:
                 break

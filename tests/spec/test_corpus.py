@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from localspec.errors import LocalspecError
@@ -48,7 +48,7 @@ def reference(answers: list[list[int]], context: list[int], limit: int) -> tuple
     while rows and len(tokens) < limit:
         following = [row[len(tokens)] if len(row) > len(tokens) else None for row in rows]
         best = max(reversed(following), key=following.count)
-        chance = following.count(best) / (len(rows) + 1 / min(32, match + len(tokens)))
+        chance = following.count(best) / (len(rows) + 1 / (match + len(tokens)))
         survival *= chance
         if best is None or survival < FLOOR:
             break
@@ -58,11 +58,13 @@ def reference(answers: list[list[int]], context: list[int], limit: int) -> tuple
     return tuple(tokens), evidence
 
 
-answers = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=20), max_size=5, unique_by=tuple)
+letters = st.integers(0, 1) | st.integers(0, 2)
+answers = st.lists(st.lists(letters, min_size=1, max_size=30), max_size=5, unique_by=tuple)
 
 
 class TestGuess:
-    @given(answers, st.lists(st.integers(0, 2), max_size=12), st.integers(0, 12))
+    @given(answers, st.lists(letters, max_size=12), st.integers(0, 12))
+    @example([[1, 1, 0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0], [0, 1, 1, 1, 0, 1]], [0, 1, 0, 1, 1, 1, 1], 1)
     def test_it_is_that_of_the_definition(self, texts: list[list[int]], context: list[int], limit: int) -> None:
         found = guess(corpus(*texts), *context, limit=limit)
         assert (found.tokens, found.evidence) == reference(texts, context, limit)
@@ -77,6 +79,11 @@ class TestGuess:
         assert guess(corpus([9, 1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 3, 5, 0]), 9, 1, 2, 3, limit=1).tokens == (4,)
         assert guess(corpus([1, 2, 3, 5], [1, 2, 3, 5, 0], [1, 2, 3, 4]), 1, 2, 3, limit=1).tokens == (5,)
         assert guess(corpus([1, 2, 3, 5], [1, 2, 3, 4]), 1, 2, 3, limit=1).tokens == (4,)
+
+    def test_of_many_places_the_latest_count(self) -> None:
+        old, new = ([[n, 1, 2, 3, said] for n in range(400, 500)] for said in (5, 4))
+        assert guess(corpus(*old, *new[:20]), 1, 2, 3, limit=1).tokens == (4,)
+        assert guess(corpus(*old, *new[:10]), 1, 2, 3, limit=1).tokens == (5,)
 
     def test_no_match_and_no_draft_crosses_from_one_answer_to_the_next(self) -> None:
         known = corpus([1, 2, 3], [4, 5, 6, 7])
