@@ -39,7 +39,8 @@ class Alphabet:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """The state after some text. `state` None: the answer has ended."""
+    """The state after some text. `state` None: the text has ended, and only the end may come again. A draft may go
+    on behind its end token; what comes there is asked for, and then cut off."""
 
     alphabet: Alphabet
     state: State | None
@@ -50,18 +51,16 @@ class Matcher:
 
     def allows(self, ids: Ids) -> Flags:
         if self.state is None:
-            return np.zeros(ids.size, np.bool_)
+            return self.alphabet.ends[ids]
         walk = _one_by_one if ids.size < _FEW else _level_by_level
         return np.where(self.alphabet.ends[ids], self.state.ends, walk(self.state, ids, self.alphabet))
 
     def after(self, token: Token) -> Matcher | None:
         """The state after one more token; None where it is not allowed."""
-        if self.state is None:
-            return None
         if self.alphabet.ends[token]:
-            return Matcher(self.alphabet, None) if self.state.ends else None
+            return Matcher(self.alphabet, None) if self.state is None or self.state.ends else None
         piece = self.alphabet.pieces[token]
-        state = self.state.after_all(piece) if piece else None
+        state = self.state.after_all(piece) if piece and self.state is not None else None
         return None if state is None else Matcher(self.alphabet, state)
 
 

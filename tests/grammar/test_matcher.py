@@ -41,7 +41,7 @@ def test_tokens_may_end_inside_a_character() -> None:
     assert allowed(begin("root ::= [é] [a]")) == {5, 7, 8}
 
 
-def test_end_tokens_are_allowed_where_the_text_may_end_and_nothing_follows_them() -> None:
+def test_end_tokens_are_allowed_where_the_text_may_end_and_no_text_follows_them() -> None:
     state = begin('root ::= "a" | "ab"').after(1)
     assert state is not None
     assert allowed(state) == {2, END, SILENT_END}
@@ -50,8 +50,8 @@ def test_end_tokens_are_allowed_where_the_text_may_end_and_nothing_follows_them(
     assert allowed(done) == {END, SILENT_END}, "a complete text allows nothing but its end"
     ended = done.after(END)
     assert ended is not None
-    assert allowed(ended) == set()
-    assert ended.after(END) is None
+    assert allowed(ended) == {END, SILENT_END}
+    assert ended.after(1) is None
 
 
 def test_control_tokens_never_match_nor_does_the_spelling_of_an_end() -> None:
