@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Markdown
 
+from localspec.engine.messages import Failed, Notice
 from localspec.tui.widgets import answer_view
 from localspec.tui.widgets.answer_view import AnswerView
 from tests.tui.driving import WIDE, Driver, open_chat
@@ -200,3 +201,11 @@ async def test_hostile_text_everywhere_else() -> None:
         await it.sees("method [/y]")
         await answer(it, "Because.")
         await it.sees("Because.")
+
+
+async def test_what_did_not_come_through_the_editor_is_made_safe_too() -> None:
+    async with open_chat() as it:
+        it.chat.submit("a \x1b[31mquestion\x07")
+        it.client.play(Notice("a \x1b[2J[/notice]", it.client.turn))
+        it.client.play(Failed("a \x9bfailure [/x]", "a \x1bhint", 1, None))
+        await it.sees("a ␛[31mquestion␇", "a ␛[2J[/notice]", "a \N{REPLACEMENT CHARACTER}failure [/x]", "a ␛hint")

@@ -8,7 +8,7 @@ import pytest
 
 from localspec.engine.messages import Died, Failed, Load
 from localspec.tui.widgets.stats_panel import StatsPanel
-from tests.tui.driving import open_chat
+from tests.tui.driving import TINY, open_chat
 from tests.tui.scripted import READY, ScriptedClient, finished, text
 
 
@@ -114,3 +114,9 @@ async def test_a_bug_is_logged_and_shown_once_and_the_chat_goes_on(
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert logged
     assert logged[0].exc_info
+
+
+async def test_the_end_of_a_long_note_is_in_view() -> None:
+    async with open_chat(ScriptedClient(ready=False), size=TINY) as it:
+        await it.play(Failed("Cannot load it: " + "a long reason, " * 40, "The way out."))
+        await it.sees("The way out.")
