@@ -19,6 +19,14 @@ _BLOCKS = {
     **{34: (256, 54), 35: (256, 66), 39: (32, 17), 40: (64, 36), 41: (128, 18), 42: (64, 18)},
 }
 
+_NAMES = {
+    **dict(enumerate(["F32", "F16", "Q4_0", "Q4_1"])),
+    **dict(enumerate(["Q5_0", "Q5_1", "Q8_0", "Q8_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K"], 6)),
+    **dict(enumerate(["IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS"], 16)),
+    **dict(enumerate(["I8", "I16", "I32", "I64", "F64", "IQ1_M", "BF16"], 24)),
+    **{34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4", 41: "Q1_0"},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
@@ -26,6 +34,10 @@ class Tensor:
     shape: tuple[int, ...]
     type: int  # ggml's number
     offset: int  # from the start of the data
+
+    @property
+    def type_name(self) -> str:
+        return _NAMES.get(self.type, f"type {self.type}")
 
     @property
     def nbytes(self) -> int:
