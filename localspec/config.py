@@ -25,7 +25,15 @@ Value: TypeAlias = str | int | float | None
 
 _DEFAULT = Sampling()
 _PREFIX = "LOCALSPEC_"
-_LEAST = {"draft_tokens": 0, "max_tokens": 1, "n_ctx": 1, "threads": 1, "gpu_layers": -1}
+_LEAST = {
+    "draft_tokens": 0,
+    "max_tokens": 1,
+    "n_ctx": 1,
+    "threads": 1,
+    "gpu_layers": -1,
+    "lookup_min": 2,
+    "lookup_max": 2,
+}
 _LEAST |= {f"draft_{name}": _LEAST[name] for name in ("n_ctx", "threads", "gpu_layers")}
 
 
@@ -38,6 +46,9 @@ class Config:
     draft_tokens: int | Literal["auto"] = "auto"
     verifier: Literal["block", "token"] = "block"
     numerics: Literal["fast", "strict"] = "fast"
+    lossy: str | None = None
+    lookup_min: int = 2
+    lookup_max: int = 32
     temperature: float = _DEFAULT.temperature
     top_k: int = _DEFAULT.top_k
     top_p: float = _DEFAULT.top_p

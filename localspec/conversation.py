@@ -44,6 +44,7 @@ class Options:
     draft_tokens: int | None  # None: chosen each round
     sampling: Sampling
     verifier: str = "block"
+    lookup: tuple[int, int] = (2, 32)
     max_tokens: int | None = None
     system: str | None = None
     stop: tuple[str, ...] = ()
@@ -264,6 +265,7 @@ class Conversation:
                 method=self.method,
                 draft_tokens=asked.draft_tokens,
                 verifier=asked.verifier,
+                lookup=self.options.lookup,
                 max_tokens=self.options.max_tokens,
                 stop=self.options.stop,
             )

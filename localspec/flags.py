@@ -44,6 +44,12 @@ class SpeculationFlags:
     method: Annotated[str | None, _flag("--method", f"{', '.join(METHODS)} (default: auto).")] = None
     draft_tokens: Annotated[str | None, _flag("--draft-tokens", "Tokens per round, or auto (default).")] = None
     verifier: Annotated[str | None, _flag("--verifier", "block (default) or token; both are exact.")] = None
+    speculative_config: Annotated[str | None, _flag("--speculative-config", "vLLM's JSON, same field names.")] = (
+        None
+    )
+    lossy: Annotated[str | None, _flag("--lossy", "typical=E or relaxed=E: accept more, and change the text.")] = (
+        None
+    )
     numerics: Annotated[
         str | None, _flag("--numerics", "fast (default), or strict: text identical to plain decoding.")
     ] = None

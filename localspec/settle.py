@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localspec import catalog, config
+from localspec import catalog, config, vllm
 from localspec.config import Config
 from localspec.errors import UnknownName, UsageError
 from localspec.flags import given
@@ -33,9 +33,21 @@ def settle(*groups: Any) -> tuple[Config, dict[str, Any]]:
     apart: dict[str, Any] = {name: flags.pop(name) for name in _APART if name in flags}
     if apart.get("target") and flags.get("pair"):
         raise UsageError("--pair and --target are two ways to name one model.", "Give one of them.")
+    if text := flags.pop("speculative_config", None):
+        _merge(flags, apart, vllm.settings(text))
     if not all(apart.get("stop") or ()):
         raise UsageError("--stop is empty.", "An empty text stands everywhere: leave it out.")
     return config.load(flags), apart
+
+
+def _merge(flags: dict[str, Any], apart: dict[str, Any], configured: dict[str, Any]) -> None:
+    """What --speculative-config says, where no flag says something else."""
+    for name, value in configured.items():
+        place = apart if name in _APART else flags
+        if place.get(name) not in (None, value):
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} and --speculative-config say different things.", "Give one of them.")
+        place[name] = value
 
 
 def load(settings: Config, apart: dict[str, Any]) -> tuple[Load, str]:
@@ -107,12 +119,13 @@ def _bias(text: str) -> tuple[int, float]:
 def speculation(settings: Config) -> dict[str, Any]:
     """The method, draft length and verifier, as fields of `Generate`."""
     from localspec.methods import canonical
-    from localspec.spec.verify import VERIFIERS
+    from localspec.spec.lossy import verifier
 
-    if settings.verifier not in VERIFIERS:
-        raise UnknownName("verifier", settings.verifier, VERIFIERS)
+    rule = settings.lossy or settings.verifier
+    verifier(rule)  # raises for one that is not there
     return {
         "method": canonical(settings.method),
         "draft_tokens": None if settings.draft_tokens == "auto" else settings.draft_tokens,
-        "verifier": settings.verifier,
+        "verifier": rule,
+        "lookup": (settings.lookup_min, max(settings.lookup_min, settings.lookup_max)),
     }

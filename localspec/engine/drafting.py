@@ -13,7 +13,7 @@ from localspec.llama.model import LlamaModel
 from localspec.spec.controller import Controller
 from localspec.spec.drafters.auto import Auto
 from localspec.spec.drafters.cascade import Cascade
-from localspec.spec.drafters.lookup import Lookup
+from localspec.spec.drafters.lookup import LONGEST, SHORTEST, Lookup
 from localspec.spec.drafters.model import ModelDrafter
 from localspec.spec.drafters.off import Off
 from localspec.spec.drafters.suffix import Suffix
@@ -33,13 +33,14 @@ class Drafting:
     reasons: dict[str, str] = field(default_factory=dict)  # method -> why it is not available
     _makers: dict[str, Callable[[], Drafter]] = field(default_factory=dict)
     _built: dict[str, Drafter] = field(default_factory=dict)
+    _lookup: tuple[int, int] = (SHORTEST, LONGEST)
 
     def __post_init__(self) -> None:
         self._makers = {"off": Off}
         if off := self.target.speculation_off:
             self.reasons = dict.fromkeys(("auto", "lookup", "suffix", "draft", "cascade"), off)
             return
-        self._makers |= {"lookup": Lookup, "suffix": Suffix}
+        self._makers |= {"lookup": lambda: Lookup(*self._lookup), "suffix": Suffix}
         self._makers |= {point.name: point.load() for point in entry_points(group="localspec.drafters")}
         if self.draft is None:
             self.reasons = dict.fromkeys(("draft", "cascade"), NO_DRAFT)
@@ -56,6 +57,12 @@ class Drafting:
         if name not in self._built:
             self._built[name] = self._makers[name]()
         return self._built[name]
+
+    def look_up(self, matches: tuple[int, int]) -> None:
+        """Use another range of match lengths; the index is built again when it differs."""
+        if matches != self._lookup:
+            self._lookup = matches
+            self._built.pop("lookup", None)
 
     def use(self, name: str, k: int | None) -> tuple[Drafter, Length]:
         """The drafter and length policy of a method; `k` None leaves the length to the controller."""

@@ -94,6 +94,7 @@ class Engine:
         started = perf_counter()
         loaded = self._require()
         prompt, constraint = loaded.prompt(command), loaded.constraint(command)
+        loaded.drafting.look_up(command.lookup)
         for notice in (*prompt.notices, *loaded.choose(command.method, command.draft_tokens, command.verifier)):
             self._notice(notice, command.turn)
         seed = command.sampling.seed if command.sampling.seed is not None else secrets.randbits(31)

@@ -23,7 +23,8 @@ from localspec.spec.decoder import SpeculativeDecoder
 from localspec.spec.drafters.auto import Auto
 from localspec.spec.drafters.off import Off
 from localspec.spec.length import Fixed
-from localspec.spec.verify import VERIFIERS
+from localspec.spec.lossy import verifier as named_verifier
+from localspec.spec.rules import is_lossy
 
 
 @dataclass(slots=True)
@@ -115,7 +116,11 @@ class Loaded:
             draft_tokens = most
         self.decoder.drafter, self.decoder.length = self.drafting.use(name, draft_tokens)
         if verifier is not None:
-            self.decoder.verifier = VERIFIERS[verifier]
+            self.decoder.verifier = named_verifier(verifier)
+            if is_lossy(verifier):
+                notices.append(
+                    f"Lossy acceptance ({verifier}): the text no longer follows the model's distribution."
+                )
         return notices
 
     def prompt(self, command: Generate) -> Prompt:

@@ -35,7 +35,8 @@ class Generate:
     sampling: Sampling = field(default_factory=Sampling)
     method: str = "auto"
     draft_tokens: int | None = None  # None: chosen each round from measured costs
-    verifier: str = "block"
+    verifier: str = "block"  # or token; or a lossy rule (spec/lossy.py)
+    lookup: tuple[int, int] = (2, 32)  # shortest and longest match that lookup looks for
     max_tokens: int | None = None  # None: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     resume: tuple[int, ...] = ()

@@ -16,14 +16,17 @@ from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Token, Tokens
 
 _CHAIN = 128  # candidates looked at: the latest ones; bounds the time per round whatever the history
-_LONGEST = 32  # a longer match is not a better one
+SHORTEST, LONGEST = 2, 32  # tokens of a match: one is no evidence, and more than 32 are no better
 
 
 class Lookup:
+    """Matches of at least `shortest` (2 or more) and at most `longest` tokens count."""
+
     name: ClassVar[str] = "lookup"
     free: ClassVar[bool] = True  # certain and cheap: may be asked in every round
 
-    def __init__(self) -> None:
+    def __init__(self, shortest: int = SHORTEST, longest: int = LONGEST) -> None:
+        self._shortest, self._longest = shortest, longest
         self._seen = TokenBuffer()
         self._tokens: list[Token] = []  # the same tokens as Python ints: ten times faster to index one by one
         self._latest: dict[int, int] = {}  # pair -> position of its second token
@@ -32,7 +35,7 @@ class Lookup:
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
         self._follow(context)
         start, match = self._longest_match()
-        if match == 0 or limit < 1:
+        if match < self._shortest or limit < 1:
             return Draft()
         # A continuation that runs into the present goes on with itself: the text is repeating with that period.
         period = len(self._tokens) - start
@@ -84,7 +87,7 @@ class Lookup:
         start, longest = 0, 0
         candidate = self._previous[end] if end > 0 else -1
         for _ in range(_CHAIN):
-            if candidate < 0 or longest == _LONGEST:
+            if candidate < 0 or longest == self._longest:
                 break
             # Most candidates fail at the first token that would make them longer.
             if candidate >= longest and tokens[candidate - longest] == tokens[end - longest]:
@@ -96,7 +99,7 @@ class Lookup:
 
     def _match(self, candidate: int, end: int) -> int:
         tokens, length = self._tokens, 2
-        most = min(_LONGEST, candidate + 1)
+        most = min(self._longest, candidate + 1)
         while length < most and tokens[candidate - length] == tokens[end - length]:
             length += 1
         return length

@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from localspec.conversation import Conversation
+from localspec.spec.rules import is_lossy
 from localspec.tui.charts import percent, short
 from localspec.tui.widgets.gauge import gauge
 
@@ -52,6 +53,8 @@ class StatusLine(Widget):
     def _settings(self) -> list[Item]:
         chat = self._conversation
         items = []
+        if is_lossy(chat.options.verifier):
+            items.append(Item(Content.styled(f"LOSSY {chat.options.verifier}", "$warning bold"), 9))
         if chat.context:
             used, room = chat.context
             items.append(Item(context_gauge(used, room), 7))
