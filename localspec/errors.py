@@ -80,7 +80,11 @@ class ModelError(LocalspecError):
 
 
 class CannotRewind(ModelError):
-    pass
+    """`reachable` is the longest shorter length that the cache can be cut to instead."""
+
+    def __init__(self, message: str, hint: str = "", reachable: int = 0) -> None:
+        super().__init__(message, hint)
+        self.reachable = reachable
 
 
 class EngineDied(LocalspecError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +23,7 @@ class Batch:
         for i in range(capacity):
             self._batch.seq_id[i][0] = 0
 
-    def fill(self, tokens: NDArray[np.int64], start: int, rows: int) -> Pointer:
+    def fill(self, tokens: NDArray[np.integer[Any]], start: int, rows: int) -> Pointer:
         """`tokens` at positions from `start` on; logits are wanted for the last `rows`."""
         n = len(tokens)
         self._token[:n] = tokens

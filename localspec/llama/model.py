@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,7 @@ class LlamaModel:
         swa_full: bool = True,
     ) -> LlamaModel:
         """Raises ModelLoadError, UsageError for a setting that can't be, LoadCancelled when `on_progress` returned
-        False. `swa_full` False saves memory on models with windowed attention, and gives up their rewinding."""
+        False. `swa_full` False saves memory on models with windowed attention, and makes deep rewinds dear."""
         if not 1 <= max_rows <= N_BATCH:
             raise UsageError(f"One pass checks 1 to {N_BATCH} rows, not {max_rows}.", "Use a shorter draft length.")
         header = gguf.check(spec.path)
@@ -113,22 +114,22 @@ class LlamaModel:
     def decode(self, tokens: Tokens, *, rows: int) -> Logits:
         self._native.check()
         ids = self._checked(tokens, rows)
-        code = lc.llama_decode(self._context, self._batch.fill(ids, self._length, rows))
-        if code:
-            self._fail(code)
-        end = self._length + len(ids)
-        self._tokens[self._length : end] = ids
-        start, self._length = self._length, end
+        start, end = self._length, self._length + len(ids)
+        self._memory.before_decode(start, len(ids), rows)
+        self._read(ids, start, rows)
+        self._tokens[start:end] = ids
+        self._length = end
         for listener in self._listeners:
             listener(ids, start)
         return self._rows(rows)
 
     def rewind(self, length: int) -> None:
+        """Rows of logits may be overwritten: some caches go back by reading a few tokens again."""
         self._native.check()
         if not 0 <= length <= self._length:
             raise ModelError(f"The cache holds {self._length} tokens; it can't be cut to {length}.")
         try:
-            self._memory.rewind(self._length, length)
+            self._memory.rewind(self._length, length, self._replay)
         finally:
             self._length = self._memory.held()
 
@@ -145,6 +146,15 @@ class LlamaModel:
     def speculation_off(self) -> str | None:
         """Why drafts can't be checked on this model, as a sentence; None when they can."""
         return self._memory.speculation_off
+
+    def _read(self, ids: NDArray[np.integer[Any]], start: int, rows: int) -> None:
+        if code := lc.llama_decode(self._context, self._batch.fill(ids, start, rows)):
+            self._fail(code)
+        self._memory.after_decode(len(ids))
+
+    def _replay(self, start: int, end: int) -> None:
+        """Read cached tokens once more. Nobody is told: whoever listens has seen them."""
+        self._read(self._tokens[start:end], start, 0)
 
     def _checked(self, tokens: Tokens, rows: int) -> NDArray[np.int64]:
         ids = np.asarray(tokens, dtype=np.int64)

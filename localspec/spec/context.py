@@ -1,11 +1,15 @@
-"""Tokens as one growing int32 array: views are free, and a common prefix is one vectorised comparison."""
+"""Tokens as one growing int32 array: views are free, and a common prefix is one vectorised comparison.
+
+The common prefix is how a model's cache finds its way back, whatever happened to the text.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from localspec.spec.types import Tokens
+from localspec.errors import CannotRewind
+from localspec.spec.types import LanguageModel, Tokens
 
 
 class TokenBuffer:
@@ -42,3 +46,15 @@ def common_prefix(a: Tokens, b: Tokens) -> int:
     if np.array_equal(left, right):
         return n
     return int((left != right).argmax())
+
+
+def rewind_to_common(model: LanguageModel, tokens: Tokens) -> int:
+    """Cut the model's cache to what it shares with `tokens`, or to the longest part of that which it can be cut to.
+    Returns how many tokens are left in it."""
+    length = common_prefix(model.cached, tokens)
+    while True:
+        try:
+            model.rewind(length)
+            return length
+        except CannotRewind as refused:
+            length = min(refused.reachable, length - 1)

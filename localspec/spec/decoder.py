@@ -13,9 +13,9 @@ from time import perf_counter
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 
-from localspec.errors import CannotRewind, PromptTooLong, UsageError
+from localspec.errors import PromptTooLong, UsageError
 from localspec.spec.constraint import ConstrainedRows, Constraint
-from localspec.spec.context import TokenBuffer, common_prefix
+from localspec.spec.context import TokenBuffer, rewind_to_common
 from localspec.spec.length import Length
 from localspec.spec.sampling import LazyRows, log_probability
 from localspec.spec.settings import Sampling
@@ -33,6 +33,7 @@ class SpeculativeDecoder:
         self, model: LanguageModel, drafter: Drafter, length: Length, verifier: Verifier = verify_block
     ) -> None:
         self.model, self.drafter, self.length, self.verifier = model, drafter, length, verifier
+        self.reread = 0  # tokens that a cache which lost its text had to read again in the middle of an answer
         self.rows = min(model.max_rows, model.n_batch)  # the most in one pass; lowered for strict numerics
 
     def prefill(self, prompt: Tokens, progress: Progress, stopped: Callable[[], bool], chunk: int = 512) -> int:
@@ -45,24 +46,19 @@ class SpeculativeDecoder:
             raise UsageError("The prompt is empty.", "A model needs at least one token to go on from.")
         if len(prompt) >= self.model.n_ctx:
             raise PromptTooLong(len(prompt), self.model.n_ctx)
-        wanted = np.asarray(prompt[:-1], np.int32)
-        reused = self._rewind_to_common(wanted)
-        done = reused
+        return self._bring_to(prompt[:-1], progress, stopped, chunk)
+
+    def _bring_to(
+        self, tokens: Tokens, progress: Progress, stopped: Callable[[], bool] = lambda: False, chunk: int = 512
+    ) -> int:
+        wanted = np.asarray(tokens, np.int32)
+        done = reused = rewind_to_common(self.model, wanted)
         while done < wanted.size and not stopped():
             step = wanted[done : done + min(chunk, self.model.n_batch)]
             self.model.decode(step, rows=0)
             done += step.size
             progress(done, wanted.size)
         return reused
-
-    def _rewind_to_common(self, wanted: Tokens) -> int:
-        common = common_prefix(self.model.cached, wanted)
-        try:
-            self.model.rewind(common)
-        except CannotRewind:
-            self.model.rewind(0)
-            return 0
-        return common
 
     def generate(
         self,
@@ -118,7 +114,8 @@ class SpeculativeDecoder:
         verified_at = perf_counter()
         turn.extend(emitted)
         # The last token is never in the cache: it opens the next block.
-        self.model.rewind(len(turn.context) - 1)
+        left = self._bring_to(turn.context.view[:-1], lambda done, total: None)
+        self.reread += len(turn.context) - 1 - left
         finish = finish or (turn.full if len(turn.context) == turn.end else None)
         done = Round(
             method=drafter.name,

@@ -131,7 +131,8 @@ class LanguageModel(Protocol):
     def decode(self, tokens: Tokens, *, rows: int) -> Logits: ...
 
     def rewind(self, length: int) -> None:
-        """Cut the cache to its first `length` tokens; raises CannotRewind if it can't."""
+        """Cut the cache to its first `length` tokens, at whatever cost it takes; 0 always works. Raises
+        CannotRewind, and `cached` is then as it was or empty. Rows of logits may be overwritten."""
 
 
 class Drafter(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from localspec.chat.message import Message
 from localspec.engine.messages import Emitted, Failed, Finished, Load, Loading, Prefill, Ready, Stop, Use
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
@@ -173,17 +175,36 @@ def test_characters_split_over_tokens_arrive_whole(models: Models) -> None:
     driver.engine.close()
 
 
-def test_model_whose_cache_cannot_be_cut_answers_without_drafts_and_says_so(models: Models) -> None:
-    driver = Driver(models("recur"), threads=1)
+def test_model_that_cannot_speculate_answers_without_drafts_and_says_so(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localspec.llama.memory.Memory.probe", lambda self, decode_two: None)
+    driver = Driver(models("noise"), threads=1)
     assert any("speculation is off for this model because" in text.lower() for text in driver.notices)
     (ready,) = driver.of(Ready)
     assert ready.methods == ("off",)
     first = driver.ask("abcabc", max_tokens=20)
     assert {done.method for done in first.rounds} == {"off"}
-    second = driver.ask("abcabc", max_tokens=20)
-    assert second.token_ids == first.token_ids
-    assert any("read again" in text for text in driver.notices)
+    assert driver.ask("abcabc", max_tokens=20).token_ids == first.token_ids
     driver.engine.close()
+
+
+def test_tokens_that_are_read_again_are_told(models: Models) -> None:
+    """Recurrent state can't go back to the middle of a long message; the part before it need not be read again."""
+    driver = Driver(models("recur"), threads=1)
+    system, question = Message("system", "s" * 200), "q" * 300
+    answer = driver.ask(system, question, max_tokens=3)
+    driver.ask(system, question, answer.message(), question, max_tokens=3)
+    edited = driver.ask(system, question, answer.message(), question[:200] + "?", max_tokens=3)
+    (finished,) = driver.of(Finished)
+    assert len(system.text + question) < finished.reused_tokens < edited.prompt_tokens - 200
+    again, shared = re.findall(r"(\d+) of the (\d+) tokens .* read again", " ".join(driver.notices))[0]
+    assert int(shared) - int(again) == finished.reused_tokens
+    fresh = Driver(models("recur"), threads=1)
+    expected = fresh.ask(system, question, answer.message(), question[:200] + "?", max_tokens=3)
+    assert edited.token_ids == expected.token_ids
+    for engine in (driver.engine, fresh.engine):
+        engine.close()
 
 
 def test_bad_file_fails_with_a_reason_and_a_hint(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Rewinding never corrupts: after any sequence of cuts the logits are those of a fresh evaluation, to the bit."""
+"""Cutting a plain cache never corrupts: after any sequence of cuts the logits are those of a fresh evaluation, to the
+bit. Other caches are in test_memory_classes.py."""
 
 from __future__ import annotations
 
@@ -53,45 +54,6 @@ def test_random_cuts_and_blocks_give_the_logits_of_a_fresh_evaluation(
             assert np.array_equal(row, fresh((*truth, *block[: i + 1])))
         truth += block
     assert model.cached.tolist() == truth
-
-
-KINDS = {
-    "recur": ("FULL", {}),
-    "hybrid": ("RS", {}),
-    "window": ("SWA", {"swa_full": False}),
-}
-
-
-@pytest.mark.parametrize("name", KINDS)
-class TestOtherCaches:
-    def test_the_class_and_the_reason_are_told(self, models: Models, load: Load, name: str) -> None:
-        rollback, options = KINDS[name]
-        info = load(models(name), **options).info
-        assert info.rollback == rollback
-        assert info.speculation_off is not None
-        assert info.speculation_off.startswith("speculation is off for this model because its ")
-
-    def test_a_cut_is_refused_and_the_text_goes_on_unharmed(self, models: Models, load: Load, name: str) -> None:
-        model, other = (load(models(name), **KINDS[name][1]) for _ in range(2))
-        model.decode(TEXT[:100], rows=1)
-        for length in (99, 50, 1):
-            assert model.reusable(length) == 0
-            with pytest.raises(CannotRewind) as caught:
-                model.rewind(length)
-            assert caught.value.hint
-        assert model.reusable(100) == 100
-        model.rewind(100)
-        assert model.cached.tolist() == TEXT[:100]
-        other.decode(TEXT[:100], rows=1)
-        assert np.array_equal(model.decode([9], rows=1), other.decode([9], rows=1))
-
-    def test_a_cleared_cache_is_as_good_as_new(self, models: Models, load: Load, name: str) -> None:
-        model, other = (load(models(name), **KINDS[name][1]) for _ in range(2))
-        model.decode(TEXT[:100], rows=1)
-        model.rewind(0)
-        assert model.cached.tolist() == []
-        found = model.decode(TEXT[100:160], rows=5)
-        assert np.array_equal(found, other.decode(TEXT[100:160], rows=5))
 
 
 class TestLies:

@@ -12,8 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from localspec.errors import CannotRewind
-from localspec.spec.context import common_prefix
+from localspec.spec.context import rewind_to_common
 from localspec.spec.distribution import Distribution
 from localspec.spec.sampling import distribution
 from localspec.spec.settings import Sampling
@@ -59,14 +58,8 @@ class ModelDrafter:
 
     def _read(self, context: Tokens) -> Logits:
         """Bring the cache to `context`; returns the logits after it."""
-        model = self._model
-        common = min(common_prefix(model.cached, context), len(context) - 1)
-        try:
-            model.rewind(common)
-        except CannotRewind:
-            model.rewind(common := 0)
-        last = len(context) - 1
-        for start in range(common, last, model.n_batch):
+        model, last = self._model, len(context) - 1
+        for start in range(rewind_to_common(model, context[:last]), last, model.n_batch):
             model.decode(context[start : min(start + model.n_batch, last)], rows=0)
         row: Logits = model.decode(context[last:], rows=1)[0]
         return row

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from localspec.errors import CannotRewind
-from localspec.spec.context import common_prefix
+from localspec.spec.context import rewind_to_common
 from localspec.spec.distribution import Distribution
 from localspec.spec.sampling import distribution
 from localspec.spec.settings import Sampling
@@ -80,14 +79,8 @@ class TranslatedDrafter:
 
     def _read(self, ids: NDArray[np.int32]) -> Logits:
         """Bring the cache to `ids`; returns the logits after them."""
-        model = self._model
-        common = min(common_prefix(model.cached, ids), ids.size - 1)
-        try:
-            model.rewind(common)
-        except CannotRewind:
-            model.rewind(common := 0)
-        last = ids.size - 1
-        for start in range(common, last, model.n_batch):
+        model, last = self._model, ids.size - 1
+        for start in range(rewind_to_common(model, ids[:last]), last, model.n_batch):
             model.decode(ids[start : min(start + model.n_batch, last)], rows=0)
         row: Logits = model.decode(ids[last:], rows=1)[0]
         return row
