@@ -92,7 +92,7 @@ def describe(header: Header) -> Description:
         vocabulary=vocabulary.size if vocabulary else 0,
         tokenizer=" ".join(filter(None, (header.text("tokenizer.ggml.model"), header.text("tokenizer.ggml.pre")))),
         has_template=header.chat_template is not None,
-        template=None if faults else _template(header),
+        template=None if problem or misfit else _template(header),
         mtp_layers=mtp,
         mtp_layers_claimed=claimed,
         purpose=misfit.reason if misfit else None,
@@ -144,17 +144,22 @@ def _pairing(header: Header, found: Description, draft: str) -> Pairing:
 
 
 def _rows(found: Description) -> Iterator[tuple[str, str]]:
+    """What is not known has no row."""
     yield "Name", found.name
     yield "File", found.path
     yield "Size", f"{_size(found.bytes)}" + (f" in {found.files} files" if found.files > 1 else "")
     yield "Kind", found.purpose or "a language model"
-    yield "Architecture", f"{found.architecture}, {_count(found.layers, 'layer')} of width {found.width:,}"
-    yield "Parameters", f"{found.parameters:,}"
-    yield "Quantisation", ", ".join(f"{name} {share:.1%}" for name, share in found.quantisation.items())
-    yield "Context", f"{found.context:,} tokens"
-    yield "Vocabulary", f"{found.vocabulary:,} pieces ({found.tokenizer})"
-    if found.purpose is None:
-        yield "Chat template", found.template or ("renders" if found.has_template else "none")
+    if found.architecture:
+        yield "Architecture", f"{found.architecture}, {_count(found.layers, 'layer')} of width {found.width:,}"
+    if found.parameters:
+        yield "Parameters", f"{found.parameters:,}"
+        yield "Quantisation", ", ".join(f"{name} {share:.1%}" for name, share in found.quantisation.items())
+    if found.context:
+        yield "Context", f"{found.context:,} tokens"
+    if found.vocabulary:
+        yield "Vocabulary", f"{found.vocabulary:,} pieces ({found.tokenizer})"
+    if not (found.purpose or found.problem):
+        yield "Chat template", found.template or "renders"
         yield "Draft heads", _heads(found)
     yield "Complete", f"no: {found.problem}" if found.problem else "yes"
     if found.problem:
