@@ -203,8 +203,10 @@ async def test_f4_changes_the_draft_length_in_mid_answer() -> None:
         await it.press("f4")
         await it.sees("length 12")
         assert it.client.used == [Use("lookup", 12)]
-        for _ in range(2):
-            await it.press("f4")
+        await it.press("f4", "f4")
+        await it.sees("length auto")
+        assert it.client.used[-1] == Use("lookup", None)
+        await it.press("f4")
         await it.sees("length 1 ")
 
 
