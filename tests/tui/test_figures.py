@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from localspec.engine.messages import Prefill
-from localspec.spec.stats import fold
+from localspec.spec.stats import Segment, fold
 from localspec.spec.types import Round
 from localspec.tui.charts import percent
 from localspec.tui.widgets.stats_panel import StatsPanel, against_plain
@@ -123,10 +124,10 @@ async def test_numbers_change_at_most_five_times_a_second(monkeypatch: pytest.Mo
 
 def test_the_speed_against_plain_is_measured_or_not_said() -> None:
     plain = [made for made, _ in rounds(WORDS, method="off")]
-    assert against_plain(100.0, fold(plain[:15])) == "against plain: not measured yet"
-    each = sum(made.total_s for made in plain) / len(plain)
-    assert against_plain(2 / each, fold(plain)).startswith("2.00x plain")
-    assert against_plain(None, fold(plain)) == "against plain: not measured yet"
+    fast = Segment("lookup", replace(fold(plain), total_s=fold(plain).total_s / 2, drafts=1))
+    assert against_plain(fast, fold(plain[:15])) == "against plain: not measured yet"
+    assert against_plain(fast, fold(plain)).startswith("lookup: 2.00x plain")
+    assert against_plain(Segment("off", fold(plain)), fold(plain)) == "plain decoding"
 
 
 @pytest.mark.parametrize(

@@ -65,22 +65,24 @@ def _line(left: str, right: str | Content, width: int) -> Content:
 
 
 def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
-    now = tokens_per_second(answer)
-    compared = against_plain(now, chat.plain) if answer.stats.drafts else "plain decoding"
     return [
-        _line("SPEED", Content.assemble((speed(now), "bold"), " tok/s"), width),
+        _line("SPEED", Content.assemble((speed(tokens_per_second(answer)), "bold"), " tok/s"), width),
         Content.styled(strip(answer.rounds, width, speed_of), "$primary"),
-        _line("", Content.styled(compared, "$foreground-muted"), width),
-        *([_line("WHY", Content.styled(chat.why, "$foreground-muted"), width)] if chat.why else []),
+        _line("", Content.styled(against_plain(answer.segments[-1], chat.plain), "$foreground-muted"), width),
     ]
 
 
-def against_plain(now: float | None, plain: Stats) -> str:
-    """How the speed compares with rounds in which nothing was drafted, of this session."""
+def against_plain(now: Segment, plain: Stats) -> str:
+    """How the method in effect compares with this session's rounds in which nothing was drafted."""
     seconds = plain.total_s - plain.draft_s
-    if now is None or plain.rounds < _PLAIN_ROUNDS or seconds <= 0:
+    speed_now = now.stats.tokens_per_second
+    if not now.stats.drafts or speed_now is None:
+        return "plain decoding"
+    if plain.rounds < _PLAIN_ROUNDS or seconds <= 0:
         return "against plain: not measured yet"
-    return f"{now * seconds / plain.emitted:.2f}x plain ({speed(plain.emitted / seconds)} tok/s)"
+    return (
+        f"{now.method}: {speed_now * seconds / plain.emitted:.2f}x plain ({speed(plain.emitted / seconds)} tok/s)"
+    )
 
 
 def _acceptance(answer: Answer, stats: Stats, width: int) -> list[Content]:
