@@ -362,7 +362,9 @@ class TestOnLlama:
 
     @pytest.fixture
     def sentencepiece(self, tmp_path: Path) -> str:
-        return str(ggufs.noise(tmp_path / "spm.gguf", kind="Q8_0", pieces=ggufs.spm(), add_bos=True, seed=3))
+        return str(
+            ggufs.noise(tmp_path / "spm.gguf", kind="Q8_0", pieces=ggufs.spm(), add_bos=True, seed=3, template=None)
+        )
 
     def test_vocabularies_of_both_kinds(self, load: Load, models: Models, sentencepiece: str) -> None:
         bpe, spm = load(models("noise_q8")).vocab, load(sentencepiece).vocab
@@ -372,6 +374,16 @@ class TestOnLlama:
         assert {(bpe.pieces[t], spm.pieces[d]) for t, d in same if bpe.pieces[t] != spm.pieces[d]} == set()
         assert (bpe.end, spm.end) in same
         assert (3 + ord("a"), spm.pieces.index(b"a", 259)) in same  # the letter, not its byte token
+
+    def test_an_answers_end_is_the_one_that_the_template_spells_out(self, load: Load, demo_model: str) -> None:
+        """Of the three end tokens of this model, llama.cpp takes another one for the end of a turn."""
+        vocab = load(demo_model).vocab
+        assert vocab.end is not None and vocab.spellings[vocab.end] == b"<|im_end|>"
+
+    def test_without_a_template_the_end_is_the_end_of_text(self, load: Load, sentencepiece: str) -> None:
+        vocab = load(sentencepiece).vocab
+        assert vocab.end == vocab.eos == 2
+        assert vocab.byte_tokens == set(range(3, 259))
 
     def test_greedy_text_is_that_of_plain_decoding(self, load: Load, models: Models, sentencepiece: str) -> None:
         """300 tokens across the border of a batch, in both models."""

@@ -52,7 +52,7 @@ class TranslatedDrafter:
             shared, mass, confidence = self._restricted(row, sampling)
             survival *= confidence
             # The row is known before the draw, so stopping here leaves every drawn token's distribution untouched.
-            if mass < SHARED or (tokens and survival < UNSURE):
+            if mass < SHARED or confidence == 0 or (tokens and survival < UNSURE):
                 break
             q = distribution(shared, history[: len(context) + len(tokens)], sampling)
             token = q.sample(rng)
@@ -70,12 +70,14 @@ class TranslatedDrafter:
     def _restricted(self, row: Logits, sampling: Sampling) -> tuple[Logits, float, float]:
         """The row in the target's tokens, minus infinity where it has no say; how much of the draft's mass that
         keeps, and how likely the draft finds the best of it."""
+        own = row[self._translation.draft]
         shared = np.full(self._n_vocab, -np.inf, np.float32)
-        shared[self._translation.target] = row[self._translation.draft]
+        shared[self._translation.target] = own
         shared[list(sampling.banned)] = -np.inf
         peak = row.max()
         total = float(np.exp(row - peak).sum())
-        return shared, float(np.exp(shared - peak).sum()) / total, float(np.exp(shared.max() - peak)) / total
+        best = float(np.exp(shared.max() - peak))
+        return shared, float(np.exp(own - peak).sum()) / total, best / total
 
     def _read(self, ids: NDArray[np.int32]) -> Logits:
         """Bring the cache to `ids`; returns the logits after them."""
