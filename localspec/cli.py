@@ -121,6 +121,26 @@ def run(
 
 
 @app.command()
+@spread
+def verify(
+    model: ModelFlags,
+    speculation: SpeculationFlags,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer prompts and draws: a first look.")] = False,
+) -> None:
+    """Prove that speculation leaves the target's text and distribution alone, on the loaded pair."""
+    from localspec import settle
+    from localspec.proving import verify as prove
+
+    settings, apart = settle.settle(model, speculation)
+    load, title = settle.load(settings, apart)
+    asked = settle.speculation(settings)
+    methods = (asked["method"],) if speculation.method else None
+    how = {"draft_tokens": asked["draft_tokens"], "verifier": asked["verifier"]}
+    raise typer.Exit(prove(load, title, methods=methods, **how, quick=quick, as_json=as_json))
+
+
+@app.command()
 def inspect(
     file: Annotated[str, typer.Argument(help="A GGUF file; of one in parts, the first.")],
     draft: Annotated[str | None, typer.Option("--draft", help="Can this file draft for it?")] = None,

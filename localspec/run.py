@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from localspec.chat.answer import Answer
 from localspec.chat.figures import footer, speculation, timings
 from localspec.engine.engine import Engine
+from localspec.engine.environment import described
 from localspec.engine.messages import (
     Emitted,
     Environment,
@@ -110,7 +111,7 @@ def document(answer: Answer, command: Generate, environment: Environment) -> dic
         "sampling": asdict(command.sampling)
         | {"seed": answer.seed, "max_tokens": command.max_tokens, "stop": command.stop}
         | {"grammar": command.grammar},
-        "environment": _environment(environment),
+        "environment": described(environment),
     }
 
 
@@ -121,14 +122,3 @@ def _logprobs(answer: Answer) -> list[dict[str, Any]]:
         for done in answer.rounds
         for each in done.logprobs
     ]
-
-
-def _environment(environment: Environment) -> dict[str, Any]:
-    models = [
-        {"role": m.role, "path": m.path, "bytes": m.bytes, "fingerprint": m.fingerprint, "n_ctx": m.n_ctx}
-        | {"gpu_layers": m.gpu_layers, "flash_attn": m.flash_attn}
-        | {"cache_type_k": m.cache_type_k, "cache_type_v": m.cache_type_v}
-        | {"numerics": asdict(m.numerics) if m.numerics else None}
-        for m in environment.models
-    ]
-    return asdict(environment) | {"devices": list(environment.devices), "models": models}

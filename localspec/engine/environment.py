@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
+from dataclasses import asdict
+from typing import Any
 
 from localspec import __version__
 from localspec.engine.messages import Environment
@@ -26,6 +28,18 @@ def environment(models: tuple[ModelInfo, ...], numerics: str = "fast") -> Enviro
         models=models,
         numerics=numerics,
     )
+
+
+def described(environment: Environment) -> dict[str, Any]:
+    """The field `environment` of the JSON contracts."""
+    models = [
+        {"role": m.role, "path": m.path, "bytes": m.bytes, "fingerprint": m.fingerprint, "n_ctx": m.n_ctx}
+        | {"gpu_layers": m.gpu_layers, "flash_attn": m.flash_attn}
+        | {"cache_type_k": m.cache_type_k, "cache_type_v": m.cache_type_v}
+        | {"numerics": asdict(m.numerics) if m.numerics else None}
+        for m in environment.models
+    ]
+    return asdict(environment) | {"devices": list(environment.devices), "models": models}
 
 
 def _peak_memory() -> int:

@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from localspec import __version__, config
-from localspec.errors import CannotRewind
 from localspec.llama import devices
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelInfo
@@ -29,10 +28,7 @@ def numerics(model: LlamaModel, *, deep: bool) -> Numerics | None:
     known = next(filter(None, map(_read, places[:1] if deep else places)), None)
     if known is not None:
         return known
-    try:
-        found = probe(model, deep=deep)
-    except CannotRewind:
-        return None
+    found = probe(model, deep=deep)
     _write(places[0 if deep else 1], found)
     return found
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from localspec.spec.context import rewind_to_common
 from localspec.spec.types import LanguageModel, Logits, Token
 
 WIDTHS = (2, 5, 9)  # the kernels of today's backends change below these, and 9 is the default draft with its bonus
@@ -42,8 +43,7 @@ class Numerics:
 def probe(model: LanguageModel, *, deep: bool = False) -> Numerics:
     """Decode the same tokens one by one and in batches; leaves the cache empty.
 
-    `deep` tries every width, and also after a long text; it takes as long as reading that text does. Raises
-    CannotRewind on a model whose cache can't be cut: there drafts can't be checked either.
+    `deep` tries every width, and also after a long text; it takes as long as reading that text does.
     """
     most = min(model.max_rows, model.n_batch, model.n_ctx - 1)
     widths = [width for width in (DEEP if deep else WIDTHS) if width <= most]
@@ -54,37 +54,41 @@ def probe(model: LanguageModel, *, deep: bool = False) -> Numerics:
     return min(found, key=lambda result: (result.widest, -result.context))
 
 
-def noise_of(model: LanguageModel, block: Sequence[Token]) -> float:
-    """The largest difference of any logit between this block as one batch and one by one, after what is cached.
-    The cache is as before."""
-    start = len(model.cached)
+def both_ways(model: LanguageModel, context: Sequence[Token], block: Sequence[Token]) -> tuple[Logits, Logits]:
+    """The logits of `block` after `context`, decoded one by one, and as one batch."""
+    _bring_to(model, context)
     single = np.stack([model.decode((token,), rows=1)[0].copy() for token in block])
-    model.rewind(start)
-    noise = _difference(model.decode(block, rows=len(block)), single)
-    model.rewind(start)
-    return noise
+    _bring_to(model, context)
+    return single, model.decode(block, rows=len(block)).copy()
 
 
-def _probe(model: LanguageModel, widths: Sequence[int], context: int) -> Numerics:
-    tokens = _tokens(model.n_vocab, context + max(widths, default=1))
+def difference(a: Logits, b: Logits) -> float:
+    """The largest one; 0.0 only where every bit is the same."""
+    same = a == b  # equal infinities (banned rows) would give NaN as a difference
+    return 0.0 if same.all() else float(np.abs(a[~same] - b[~same]).max())
+
+
+def _probe(model: LanguageModel, widths: Sequence[int], length: int) -> Numerics:
+    tokens = _tokens(model.n_vocab, length + max(widths, default=1))
+    context, after = tokens[:length], tokens[length:]
     model.rewind(0)
-    for start in range(0, context, model.n_batch):
-        model.decode(tokens[start : min(start + model.n_batch, context)], rows=0)
-    after = tokens[context:]
+    _bring_to(model, context)
     single = np.stack([model.decode((token,), rows=1)[0].copy() for token in after])
     widest = 1
     for tested, width in enumerate(widths, 1):
-        model.rewind(context)
-        noise = _difference(model.decode(after[:width], rows=width), single[:width])
+        _bring_to(model, context)
+        noise = difference(model.decode(after[:width], rows=width), single[:width])
         if noise > 0.0:
-            return Numerics(widest, noise, tuple(widths[:tested]), context)
+            return Numerics(widest, noise, tuple(widths[:tested]), length)
         widest = width
-    return Numerics(widest, 0.0, tuple(widths), context)
+    return Numerics(widest, 0.0, tuple(widths), length)
 
 
-def _difference(a: Logits, b: Logits) -> float:
-    same = a == b  # equal infinities (banned rows) would give NaN as a difference
-    return 0.0 if same.all() else float(np.abs(a[~same] - b[~same]).max())
+def _bring_to(model: LanguageModel, context: Sequence[Token]) -> None:
+    """Cut the cache to `context`, or as far as it can be cut, and read the rest."""
+    start = rewind_to_common(model, context)
+    for begin in range(start, len(context), model.n_batch):
+        model.decode(context[begin : min(begin + model.n_batch, len(context))], rows=0)
 
 
 def _tokens(n_vocab: int, n: int) -> list[Token]:

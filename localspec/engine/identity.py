@@ -1,0 +1,81 @@
+"""Greedy text with drafts against greedy text without, token by token, and what a difference means.
+
+Where the logits of a batch differ from those of single rows, a near tie may fall the other way: noise, as between two
+backends. A difference with a gap that the noise can't close is a fault of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from localspec.engine.loaded import Loaded
+from localspec.spec.numerics import both_ways, difference
+from localspec.spec.settings import Sampling
+from localspec.spec.types import Finish, Round, Token
+
+GREEDY = Sampling(temperature=0)
+NONE: Token = -1  # where a text has ended
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where two texts part. `gap` is what the target, asked alone, gives the plain token more than
+    the other one; `noise` the largest change of a logit when it is asked for `rows` rows at once."""
+
+    prompt: int
+    position: int
+    plain: Token
+    other: Token
+    gap: float
+    noise: float
+    rows: int
+
+    @property
+    def verdict(self) -> str:
+        # Both logits may move by the noise, towards each other.
+        return "near tie" if self.noise > 0.0 and self.gap <= 2 * self.noise else "BUG"
+
+
+def greedy(loaded: Loaded, prompt: Sequence[Token], tokens: int) -> list[Round]:
+    """The rounds of a greedy answer of at most `tokens` tokens, with the method in use."""
+    decoder, eog = loaded.decoder, loaded.eog
+    decoder.prefill(prompt, lambda done, total: None, lambda: False)
+    end = {token: Finish.STOP for token in eog}
+    return list(decoder.generate(prompt, GREEDY, 0, end.get, tokens, logprobs=0))
+
+
+def text(rounds: Sequence[Round]) -> list[Token]:
+    return [token for done in rounds for token in done.emitted]
+
+
+def compare(
+    loaded: Loaded, number: int, prompt: Sequence[Token], plain: Sequence[Token], rounds: Sequence[Round]
+) -> Difference | None:
+    """The first difference between an answer and the plain one to the same prompt; None where they are equal."""
+    start = 0
+    for done in rounds:
+        wanted = tuple(plain[start : start + len(done.emitted)])
+        if done.emitted != wanted:
+            same = next(
+                (i for i, pair in enumerate(zip(done.emitted, wanted, strict=False)) if pair[0] != pair[1]), -1
+            )
+            if same < 0:  # one ended and the other went on, which no arithmetic explains
+                return Difference(number, start + len(wanted), NONE, done.emitted[len(wanted)], inf, 0.0, 0)
+            found = _explained(loaded, (*prompt, *plain[:start]), done, same, wanted[same])
+            return replace(found, prompt=number, position=start + same)
+        start += len(done.emitted)
+    return None if start == len(plain) else Difference(number, start, plain[start], NONE, inf, 0.0, 0)
+
+
+def _explained(loaded: Loaded, context: tuple[Token, ...], done: Round, place: int, plain: Token) -> Difference:
+    """Ask the target again, for the block of that round and for its tokens one by one."""
+    block, other = (context[-1], *done.drafted), done.emitted[place]
+    single, batch = both_ways(loaded.target, context[:-1], block)
+    noise = difference(single, batch)
+    known = loaded.info.numerics
+    if known is not None and len(block) > known.widest:  # the text before was written in batches too
+        noise = max(noise, known.noise)
+    gap = float(abs(single[place][plain] - single[place][other]))
+    return Difference(0, 0, plain, other, gap, noise, len(block))
