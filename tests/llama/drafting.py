@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator, default_rng
 
+from localspec import gguf
 from localspec.llama.drafters.dflash import DFlash
 from localspec.llama.drafters.eagle3 import Eagle3
 from localspec.llama.drafters.follower import Follower
@@ -41,7 +42,7 @@ class Files:
 
 def head(model: LlamaModel, path: str, **options: Any) -> Follower:
     """Without a confidence stop unless a test asks for it: drafts have the length that was asked for."""
-    kind = DFlash if Path(path).stem.startswith(("dflash", "dspark")) else Eagle3
+    kind = Eagle3 if gguf.read(path).architecture == "eagle3" else DFlash
     return kind(model, ModelSpec(path, threads=1), **({"unsure": 0.0} | options))
 
 
@@ -76,20 +77,22 @@ def plain(model: LlamaModel, prompt: list[Token], n: int) -> list[Token]:
 
 class Forced:
     """Lets a head draft, and puts drafts in the place of its own of which as many tokens are right as `accept` says.
-    `truth` is the whole text."""
+    `truth` is the whole text; `own` is what the head drafted last."""
 
     def __init__(self, inner: Drafter, truth: list[Token], accept: Callable[[int, int], int]) -> None:
-        self.name, self._inner, self._truth, self._accept, self._calls = inner.name, inner, truth, accept, 0
+        self.name, self._inner, self._truth, self._accept = inner.name, inner, truth, accept
+        self._calls = 0
+        self.own: tuple[Token, ...] = ()
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
-        own = self._inner.draft(context, limit, sampling, rng)
-        right = self._truth[len(context) : len(context) + len(own.tokens)]
-        wrong = min(self._accept(self._calls, len(right)), len(right))
+        self.own = self._inner.draft(context, limit, sampling, rng).tokens
+        tokens = self._truth[len(context) : len(context) + limit]
+        right = self._accept(self._calls, len(tokens))
         self._calls += 1
-        return Draft(tuple(t if i < wrong else (t + 1) % 260 for i, t in enumerate(right)), source=self.name)
+        return Draft(tuple(t if i < right else (t + 1) % 260 for i, t in enumerate(tokens)), source=self.name)
 
     def close(self) -> None:
-        pass
+        """The head belongs to the test."""
 
 
 PATTERNS: dict[str, Callable[[int, int], int]] = {
@@ -100,19 +103,19 @@ PATTERNS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-@contextmanager
-def fresh_draft(path: str, head_path: str, **options: Any) -> Iterator[Callable[[list[Token], int], tuple[Token, ...]]]:
+class Fresh:
     """What a head drafts that has just been made, for a target that has just read the text."""
-    model = LlamaModel.load(ModelSpec(path, threads=1, **options))
 
-    def draft(context: list[Token], k: int) -> tuple[Token, ...]:
-        model.rewind(0)
-        other = head(model, head_path)
-        for start in range(0, len(context) - 1, 500):
-            model.decode(context[start : min(start + 500, len(context) - 1)], rows=0)
-        tokens = other.draft(np.array(context, np.int32), k, GREEDY, default_rng(0)).tokens
-        other.close()
-        return tokens
+    def __init__(self, model: LlamaModel, path: str) -> None:
+        self._model, self._path = model, path
 
-    yield draft
-    model.close()
+    def __call__(self, context: list[Token], k: int) -> tuple[Token, ...]:
+        self._model.rewind(0)
+        with closing(head(self._model, self._path)) as other:
+            read(self._model, context[:-1])
+            return other.draft(np.array(context, np.int32), k, GREEDY, default_rng(0)).tokens
+
+
+def read(model: LlamaModel, tokens: list[Token]) -> None:
+    for start in range(0, len(tokens), model.n_batch):
+        model.decode(tokens[start : start + model.n_batch], rows=0)

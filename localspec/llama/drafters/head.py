@@ -84,6 +84,7 @@ class HeadContext:
 
     def logits(self) -> Logits:
         """Of each row of the last decode; the next one overwrites them."""
+        self._native.check()
         pointer = lc.llama_get_logits(self._context)
         if not pointer:
             raise ModelError("The head gave no logits.", "Use another --method.")
@@ -91,10 +92,12 @@ class HeadContext:
 
     def states(self) -> States:
         """Of each row of the last decode, or what the encoder made of it."""
+        self._native.check()
         return hidden.nextn(self._context, self._rows, self.width)
 
     def cut(self, length: int) -> None:
         """Forget every position from `length` on."""
+        self._native.check()
         removed = lc.llama_memory_seq_rm(self._memory, 0, length, -1)
         if not removed or lc.llama_memory_seq_pos_max(self._memory, 0) >= length:
             raise ModelError("The head's cache could not be cut.", "Use another --method.")
