@@ -17,7 +17,7 @@ from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
 from localspec.errors import UnknownName
 from localspec.tui.screens.chat import ChatScreen
-from localspec.tui.screens.help import HelpScreen
+from localspec.tui.screens.help import HelpScreen, shown
 from localspec.tui.theme import DARK, THEMES
 from localspec.tui.widgets.prompt import Prompt
 
@@ -70,7 +70,6 @@ class ChatApp(App[None]):
         if isinstance(screen, ChatScreen):
             for binding in ChatScreen.BINDINGS:
                 if isinstance(binding, Binding):
-                    yield SystemCommand(
-                        binding.description, f"Key: {binding.key}", partial(screen.run_action, binding.action)
-                    )
+                    keys = "  ".join(map(shown, binding.key.split(",")))
+                    yield SystemCommand(binding.description, keys, partial(screen.run_action, binding.action))
         yield SystemCommand("Help", "Keys and figures", self.action_help)

@@ -375,6 +375,19 @@ async def test_the_palette_offers_the_chats_commands() -> None:
         await it.until(lambda: it.app.clipboard == "Because.")
 
 
+async def test_every_theme_can_draw_the_chat() -> None:
+    async with open_chat(ScriptedClient("An **answer** with `code`.", "Another.")) as it:
+        await it.say("Why?")
+        await it.answered()
+        await it.press("ctrl+r")
+        await it.answered()
+        for theme in it.app.available_themes:
+            it.app.theme = theme
+            await it.pilot.pause()
+            assert "Another." in it.text
+        assert not it.toasts
+
+
 async def test_clicking_anywhere_keeps_the_cursor_in_the_prompt() -> None:
     async with open_chat() as it:
         await it.pilot.click(Transcript)

@@ -7,7 +7,10 @@ import logging
 import pytest
 
 from localspec.engine.messages import Died, Failed, Load
+from localspec.tui.widgets.answer_view import AnswerView
 from localspec.tui.widgets.stats_panel import StatsPanel
+from localspec.tui.widgets.status_line import StatusLine
+from localspec.tui.widgets.title_line import TitleLine
 from tests.tui.driving import TINY, open_chat
 from tests.tui.scripted import READY, ScriptedClient, finished, text
 
@@ -95,24 +98,28 @@ async def test_a_model_without_speculation_says_so_at_f3() -> None:
         assert it.toasts == ["This model decodes plainly: there is no other method."]
 
 
+@pytest.mark.parametrize(
+    "place", [(StatsPanel, "follow"), (StatusLine, "drawn"), (TitleLine, "drawn"), (AnswerView, "_figures")]
+)
 async def test_a_bug_is_logged_and_shown_once_and_the_chat_goes_on(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    place: tuple[type, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(self: StatsPanel) -> None:
+    def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug [/b]")
 
     async with open_chat() as it:
-        monkeypatch.setattr(StatsPanel, "follow", broken)
+        monkeypatch.setattr(*place, broken)
         await it.say("Why?")
         for word in ("Because ", "of ", "reasons."):
-            await it.play(text(it.client.turn, word))
-        await it.sees("Because of reasons.")
-        assert it.toasts == ["ZeroDivisionError('a bug [/b]')"]
+            it.client.play(text(it.client.turn, word))
+        await it.until(lambda: it.toasts and it.client.idle)
         monkeypatch.undo()
         await it.play(finished(it.client.turn))
         await it.answered()
+        await it.sees("Because of reasons.")
+        assert it.toasts == ["ZeroDivisionError('a bug [/b]')"]
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert logged
+    assert len(logged) == 1
     assert logged[0].exc_info
 
 

@@ -22,6 +22,7 @@ from localspec.conversation import DRAFT_LENGTHS, Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
 from localspec.tui.export import export
+from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.queue_view import QueueView
 from localspec.tui.widgets.stats_line import StatsLine
@@ -29,7 +30,6 @@ from localspec.tui.widgets.stats_panel import StatsPanel
 from localspec.tui.widgets.status_line import StatusLine
 from localspec.tui.widgets.title_line import TitleLine
 from localspec.tui.widgets.transcript import Transcript
-from localspec.tui.widgets.welcome import Welcome
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +119,8 @@ class ChatScreen(Screen[None]):
             return
         self.stale = self.query_one(Transcript).behind
         self.query_one(StatsPanel).follow()
-        self.query_one(QueueView).follow()
-        for line in self.query("TitleLine, StatsLine, StatusLine, Welcome"):
-            line.refresh(layout=isinstance(line, Welcome))
+        for line in self.query(Drawn):
+            line.follow()
 
     def _give_back(self) -> None:
         """Prompts that got no answer go back to the editor, before what was typed since."""

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widget import Widget
 
 from localspec.chat.figures import tokens_per_second
-from localspec.conversation import Conversation
 from localspec.tui.charts import length, percent, speed
+from localspec.tui.widgets.drawn import Drawn
 
 
-class StatsLine(Widget):
-    def __init__(self, conversation: Conversation) -> None:
-        super().__init__()
-        self._conversation = conversation
-
-    def render(self) -> Content:
+class StatsLine(Drawn):
+    def drawn(self, width: int) -> Content:
         opened = self.screen.has_class("-narrow") and self.screen.has_class("-flipped")
         return Content.assemble(
             " ", self._figures(), (f"   F7 {'back' if opened else 'more'}", "$foreground-muted")
         )
 
     def _figures(self) -> Content:
-        chat, answer = self._conversation, self._conversation.shown
+        chat, answer = self.conversation, self.conversation.shown
         if answer is None or not answer.rounds:
             return Content.styled("speed and acceptance appear here", "$foreground-muted")
         stats = answer.stats

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textual.content import Content
-from textual.widget import Widget
 
-from localspec.conversation import Conversation
 from localspec.spec.rules import is_lossy
 from localspec.tui.charts import percent, short
+from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.gauge import gauge
 
 _GAP = "   "
@@ -24,21 +23,17 @@ class Item:
     weight: int
 
 
-class StatusLine(Widget):
-    def __init__(self, conversation: Conversation) -> None:
-        super().__init__()
-        self._conversation = conversation
-
-    def render(self) -> Content:
+class StatusLine(Drawn):
+    def drawn(self, width: int) -> Content:
         left, right = self._keys(), self._settings()
-        while len(left) + len(right) > 1 and _width(left) + _width(right) + len(_GAP) > self.size.width - 2:
+        while len(left) + len(right) > 1 and _width(left) + _width(right) + len(_GAP) > width - 2:
             lightest = min((*left, *right), key=lambda item: item.weight)
             (left if lightest in left else right).remove(lightest)
-        space = self.size.width - 2 - _width(left) - _width(right)
+        space = width - 2 - _width(left) - _width(right)
         return Content.assemble(" ", _joined(left), " " * max(space, 0), _joined(right), " ")
 
     def _keys(self) -> list[Item]:
-        chat = self._conversation
+        chat = self.conversation
         items = [
             Item(_key("F3", "method", chat.method, "next_method"), 8),
             Item(_key("F4", "length", str(chat.draft_tokens or "auto"), "next_length"), 6),
@@ -51,7 +46,7 @@ class StatusLine(Widget):
         return items
 
     def _settings(self) -> list[Item]:
-        chat = self._conversation
+        chat = self.conversation
         items = []
         if is_lossy(chat.options.verifier):
             items.append(Item(Content.styled(f"LOSSY {chat.options.verifier}", "$warning bold"), 9))

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widget import Widget
 
 from localspec.chat.text import one_line
-from localspec.conversation import Conversation
 from localspec.engine.messages import Died, Failed, Loading, Ready
+from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.gauge import gauge
 
 _HELP = "F1 help "
 
 
-class TitleLine(Widget):
-    def __init__(self, conversation: Conversation) -> None:
-        super().__init__()
-        self._conversation = conversation
-
-    def render(self) -> Content:
+class TitleLine(Drawn):
+    def drawn(self, width: int) -> Content:
         left = Content.assemble((" localspec ", "bold $primary"), " ", self._state())
-        room = self.size.width - len(_HELP)
+        room = width - len(_HELP)
         return Content.assemble(
             left.truncate(max(0, room - 1), ellipsis=True, pad=True), " ", (_HELP, "$foreground-muted")
         )
 
     def _state(self) -> Content:
-        name = one_line(self._conversation.options.title, 60)
-        match self._conversation.engine:
+        name = one_line(self.conversation.options.title, 60)
+        match self.conversation.engine:
             case Loading(fraction=fraction):
                 return Content.assemble(
                     ("loading ", "$foreground-muted"),
@@ -37,7 +32,7 @@ class TitleLine(Widget):
                     f" {fraction:4.0%}",
                 )
             case Ready():
-                return Content.assemble((name, "bold"), (f"  +  {self._conversation.method}", "$foreground-muted"))
+                return Content.assemble((name, "bold"), (f"  +  {self.conversation.method}", "$foreground-muted"))
             case Failed():
                 return Content.assemble(name, ("  could not be loaded", "$text-error"))
             case Died():

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from textual.content import Content
-from textual.widget import Widget
 
 from localspec.chat.text import one_line
-from localspec.conversation import Conversation
 from localspec.engine.messages import Ready
+from localspec.tui.widgets.drawn import Drawn
 
 
-class Welcome(Widget):
-    def __init__(self, conversation: Conversation) -> None:
-        super().__init__()
-        self._conversation = conversation
+class Welcome(Drawn):
+    GROWS = True
 
-    def render(self) -> Content:
+    def drawn(self, width: int) -> Content:
         lines = [
             Content(
                 "A drafter guesses a few tokens ahead, the model checks them all in one pass. "
                 "The text is the model's own; only the speed changes. Everything stays on this computer."
             )
         ]
-        engine = self._conversation.engine
+        engine = self.conversation.engine
         if isinstance(engine, Ready):
             model = engine.target
             lines.append(
