@@ -16,15 +16,16 @@ from localspec.engine.messages import Emitted, Event, Finished, Prefill, Stop
 from localspec.llama import load as loading
 from localspec.llama.checkpoints import Ring
 from localspec.llama.model import LlamaModel
+from localspec.llama.native import lc
 from localspec.spec.decoder import SpeculativeDecoder
 from localspec.spec.drafters.lookup import Lookup
 from localspec.spec.drafters.off import Off
 from localspec.spec.length import Fixed
 from localspec.spec.settings import Sampling
-from localspec.spec.types import Draft, Drafter, Finish, Round, Token, Tokens
+from localspec.spec.types import Draft, Drafter, Finish, LanguageModel, Round, Token, Tokens
 from tests.conftest import Load, Models
 from tests.engine.driver import Driver
-from tests.fakes import never
+from tests.fakes import FakeModel, ScriptedDrafter, never, rambling
 
 # Tiny random models repeat one token for ever; with a penalty their text wanders and hangs on the whole state.
 GREEDY = Sampling(temperature=0, frequency_penalty=0.6, penalty_last_n=64)
@@ -89,9 +90,14 @@ PATTERNS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def answer(model: LlamaModel, drafter: Drafter, k: int, prompt: list[Token] = PROMPT, n: int = 300) -> list[Round]:
+def begun(model: LanguageModel, drafter: Drafter, k: int, prompt: list[Token]) -> SpeculativeDecoder:
     decoder = SpeculativeDecoder(model, drafter, Fixed(k))
     decoder.prefill(prompt, lambda done, total: None, lambda: False)
+    return decoder
+
+
+def answer(model: LlamaModel, drafter: Drafter, k: int, prompt: list[Token] = PROMPT, n: int = 300) -> list[Round]:
+    decoder = begun(model, drafter, k, prompt)
     rounds = list(decoder.generate(prompt, GREEDY, 1, never, max_tokens=n))
     assert decoder.reread == 0, "the cache was lost"
     return rounds
@@ -118,6 +124,30 @@ def test_greedy_text_does_not_depend_on_what_is_drafted_or_accepted(kind: Kind, 
     rounds = answer(model, Lookup(), 8, repeated, 100)
     assert text(rounds) == again
     assert any(done.drafted for done in rounds)
+
+
+def test_a_cache_that_loses_its_text_costs_time_and_nothing_else() -> None:
+    script, prompt = rambling(12), [1, 2, 3, 4, 1, 2, 3]
+    plain, drafter = FakeModel(script, 12), ScriptedDrafter(lambda context: context[-3:])
+    losing = FakeModel(script, 12, rewinds=False)
+    expected = text(list(begun(plain, Off(), 0, prompt).generate(prompt, GREEDY, 1, never, max_tokens=100)))
+    decoder = begun(losing, drafter, 3, prompt)
+    rounds = list(decoder.generate(prompt, GREEDY, 1, never, max_tokens=100))
+    assert text(rounds) == expected
+    assert any(0 < len(done.drafted) != done.accepted for done in rounds)
+    assert decoder.reread > 100
+
+
+def test_a_lost_cache_is_told(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, prompt = Driver(models("recur"), threads=1), "abcabcabc" * 20
+    options: dict[str, Any] = {"sampling": Sampling(banned=driver.eog, frequency_penalty=0.6), "max_tokens": 60}
+    plain = driver.ask(prompt, method="off", **options)
+    monkeypatch.setattr(lc, "llama_state_seq_set_data_ext", lambda *_: 0)
+    drafted = driver.ask(prompt, **options)
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.stats.tested > drafted.stats.accepted
+    assert any("cache was lost" in notice for notice in driver.notices)
+    driver.engine.close()
 
 
 @pytest.fixture

@@ -192,6 +192,30 @@ def test_the_next_turn_finds_the_end_of_the_prompt_and_of_the_answer(kind: Kind,
     assert model.reusable(300) == 300
 
 
+def test_checkpoints_of_another_text_are_forgotten(kind: Kind, fresh: Opener) -> None:
+    model, truth = fresh(), Truth(fresh())
+    other = [*TEXT[:20], *TEXT[500:880]]
+    read(model, TEXT[:300])
+    model.decode(TEXT[300:320], rows=20)
+    read(model, other)
+    assert model.reusable(310) == 0
+    model.decode([9], rows=1)
+    assert model.reusable(310) == 0
+    model.rewind(20)
+    row = model.decode([9], rows=1)[0]
+    assert np.abs(row - truth([*TEXT[:20], 9])).max() <= kind.tolerance
+
+
+def test_steps_that_could_be_taken_back_can_not_after_a_checkpoint(kind: Kind, fresh: Opener) -> None:
+    model = fresh()
+    read(model, TEXT[:300])
+    for start in (300, 305):
+        model.decode(TEXT[start : start + 5], rows=5)
+    model.rewind(300)
+    assert model.cached.tolist() == TEXT[:300]
+    assert model.reusable(297) == 0
+
+
 def test_a_clear_leaves_nothing(kind: Kind, fresh: Opener) -> None:
     model, truth = fresh(), Truth(fresh())
     read(model, TEXT[:200])
@@ -232,12 +256,10 @@ def test_where_llama_cpp_fails_the_cache_is_empty_or_right(
         read(model, TEXT[:300])
         if broken != "save":
             broke.setattr(lc, *failing[broken])
-        try:
+        with pytest.raises(CannotRewind) as refused:
             model.rewind(215)
-            left = 215
-        except CannotRewind as refused:
-            left = 0 if broken != "save" else len(model.cached)
-            assert refused.reachable == 0
+        assert refused.value.reachable == 0
+    left = 300 if broken == "save" else 0  # nothing was lost, or everything
     assert model.cached.tolist() == TEXT[:left]
     row = model.decode([9], rows=1)[0]
     assert np.abs(row - truth([*TEXT[:left], 9])).max() <= kind.tolerance
