@@ -62,7 +62,7 @@ def chat(
     from localspec.conversation import Options
 
     settings, apart = settle.settle(model, speculation, sampling, answer)
-    load, title = settle.load(settings, apart)
+    load, title = settle.load(settings, apart, remember=True)
     options = Options(
         title,
         sampling=settle.sampling(settings, apart),

@@ -33,6 +33,7 @@ _LEAST = {
     "gpu_layers": -1,
     "lookup_min": 2,
     "lookup_max": 2,
+    "remember_tokens": 0,
 }
 _LEAST |= {f"draft_{name}": _LEAST[name] for name in ("n_ctx", "threads", "gpu_layers")}
 
@@ -69,6 +70,7 @@ class Config:
     flash_attn: Literal["auto", "on", "off"] = "auto"
     cache_type_k: str | None = None
     cache_type_v: str | None = None
+    remember_tokens: int = 262_144  # of earlier answers, kept for the suffix drafter; 0 keeps none
     theme: str | None = None
     export_dir: str | None = None
 

@@ -50,8 +50,8 @@ def _merge(flags: dict[str, Any], apart: dict[str, Any], configured: dict[str, A
         place[name] = value
 
 
-def load(settings: Config, apart: dict[str, Any]) -> tuple[Load, str]:
-    """The files to load with what was asked of them, and a title for people."""
+def load(settings: Config, apart: dict[str, Any], *, remember: bool = False) -> tuple[Load, str]:
+    """The files to load with what was asked of them, and a title for people. `remember` answers of a chat."""
     from localspec.engine.messages import Load
 
     target, draft = apart.get("target"), apart.get("draft")
@@ -64,7 +64,9 @@ def load(settings: Config, apart: dict[str, Any]) -> tuple[Load, str]:
     asked = {name: getattr(settings, name) for name in _MODEL}
     own = {name: getattr(settings, f"draft_{name}") for name in _DRAFT}
     spec = ModelSpec(str(draft), **{"flash_attn": settings.flash_attn, **own}) if draft else None
-    return Load(ModelSpec(str(target), **asked), spec, numerics=numerics(settings)), title
+    kept = settings.remember_tokens if remember else 0
+    corpus = str(config.data_dir() / "answers") if kept else None
+    return Load(ModelSpec(str(target), **asked), spec, corpus, kept, numerics=numerics(settings)), title
 
 
 def sampling(settings: Config, apart: dict[str, Any]) -> Sampling:

@@ -9,18 +9,37 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 
+from localspec.llama.drafters.dflash import DFlash
+from localspec.llama.drafters.eagle3 import Eagle3
 from localspec.llama.model import LlamaModel
+from localspec.model import ModelSpec
 from localspec.spec.controller import Controller
+from localspec.spec.corpus import Corpus
 from localspec.spec.drafters.auto import Auto
 from localspec.spec.drafters.cascade import Cascade
 from localspec.spec.drafters.lookup import LONGEST, SHORTEST, Lookup
 from localspec.spec.drafters.model import ModelDrafter
 from localspec.spec.drafters.off import Off
 from localspec.spec.drafters.suffix import Suffix
+from localspec.spec.drafters.translated import TranslatedDrafter
 from localspec.spec.length import Fixed, Length
 from localspec.spec.types import Drafter
 
 NO_DRAFT = "no draft model is loaded; name one with --draft FILE"
+NO_HEAD = "no {} head is loaded; name one with --draft FILE"
+
+
+ON_MODEL = ("draft", "translated", "cascade")
+HEADS: dict[str, Callable[[LlamaModel, ModelSpec], Drafter]] = {"eagle3": Eagle3, "dflash": DFlash}
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """What was loaded beside the target: a `model` that drafts by `method`, or the `spec` of a head."""
+
+    method: str
+    spec: ModelSpec
+    model: LlamaModel | None = None
 
 
 @dataclass(slots=True)
@@ -28,8 +47,9 @@ class Drafting:
     """The drafters of one loaded target. Each is built when first used, and kept: its index or cache stays."""
 
     target: LlamaModel
-    draft: LlamaModel | None
+    companion: Companion | None
     controller: Controller
+    corpus: Corpus | None = None
     reasons: dict[str, str] = field(default_factory=dict)  # method -> why it is not available
     _makers: dict[str, Callable[[], Drafter]] = field(default_factory=dict)
     _built: dict[str, Drafter] = field(default_factory=dict)
@@ -38,15 +58,27 @@ class Drafting:
     def __post_init__(self) -> None:
         self._makers = {"off": Off}
         if off := self.target.speculation_off:
-            self.reasons = dict.fromkeys(("auto", "lookup", "suffix", "draft", "cascade"), off)
+            self.reasons = dict.fromkeys(("auto", "lookup", "suffix", *ON_MODEL, *HEADS), off)
             return
-        self._makers |= {"lookup": lambda: Lookup(*self._lookup), "suffix": Suffix}
+        self._makers["lookup"] = lambda: Lookup(*self._lookup)
+        self._makers["suffix"] = lambda: Suffix(corpus=self.corpus)
         self._makers |= {point.name: point.load() for point in entry_points(group="localspec.drafters")}
-        if self.draft is None:
-            self.reasons = dict.fromkeys(("draft", "cascade"), NO_DRAFT)
-        else:
-            self._makers["draft"] = lambda: ModelDrafter(self._draft(), self.target.n_vocab, self.target.vocab.eog)
-            self._makers["cascade"] = lambda: Cascade([self.get("suffix"), self.get("draft")])
+        self.reasons = dict.fromkeys(ON_MODEL, NO_DRAFT) | {name: NO_HEAD.format(name) for name in HEADS}
+        if self.companion is not None:
+            self._accompany(self.companion)
+        for name in self._makers:
+            self.reasons.pop(name, None)
+
+    def _accompany(self, companion: Companion) -> None:
+        target, name = self.target, companion.method
+        if name in HEADS:
+            self._makers[name] = lambda: HEADS[name](target, companion.spec)
+        elif (model := companion.model) is not None:
+            if name == "draft":
+                self._makers[name] = lambda: ModelDrafter(model, target.n_vocab, target.vocab.eog)
+            else:
+                self._makers[name] = lambda: TranslatedDrafter(model, target.n_vocab, target.vocab, model.vocab)
+        self._makers["cascade"] = lambda: Cascade([self.get("suffix"), self.get(name)])
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -84,7 +116,3 @@ class Drafting:
         for name in self._makers:
             if name not in ("off", "cascade"):
                 yield self.get(name)
-
-    def _draft(self) -> LlamaModel:
-        assert self.draft is not None
-        return self.draft

@@ -135,6 +135,8 @@ class Engine:
                 tail=tail,
             )
         )
+        if loaded.earlier is not None and command.messages:  # after the answer is out: the file may be slow
+            loaded.earlier.remember(outbox.tokens)
 
     def _require(self) -> Loaded:
         if self._loaded is None:

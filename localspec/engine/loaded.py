@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from localspec.chat.template import ChatTemplate, encode
+from localspec.engine.beside import Earlier, companion_of, earlier_of
 from localspec.engine.drafting import Drafting
 from localspec.engine.environment import environment
 from localspec.engine.messages import Environment, Generate, Load
 from localspec.engine.numerics import numerics
-from localspec.errors import LoadCancelled, LocalspecError, UsageError
+from localspec.errors import LocalspecError, UsageError
 from localspec.grammar.automaton import Grammar
 from localspec.grammar.matcher import Alphabet, Matcher
 from localspec.llama.model import LlamaModel
@@ -34,6 +35,7 @@ class Loaded:
     template: ChatTemplate
     decoder: SpeculativeDecoder
     drafting: Drafting
+    earlier: Earlier | None = None
     numerics: str = "fast"
     alphabet: Alphabet | None = None  # built when first used
     problems: tuple[str, ...] = ()  # what did not load, and why the chat goes on without it
@@ -43,7 +45,7 @@ class Loaded:
         """`progress(role, fraction)` may return False to cancel. A draft that fails to load is left out."""
         target = LlamaModel.load(command.target, on_progress=partial(progress, "target"))
         try:
-            draft, problems = _draft(command, target, partial(progress, "draft"))
+            companion, problems = companion_of(command, target, partial(progress, "draft"))
         except BaseException:
             target.close()
             raise
@@ -55,8 +57,12 @@ class Loaded:
         target.info = replace(target.info, numerics=measured)
         if strict and measured is not None:
             decoder.rows = min(decoder.rows, measured.widest)
-        drafting = Drafting(target, draft, Controller())
-        return cls(target, draft, template, decoder, drafting, command.numerics, problems=problems)
+        earlier, lost = earlier_of(command, target)
+        drafting = Drafting(target, companion, Controller(), earlier.corpus if earlier else None)
+        draft = companion.model if companion else None
+        return cls(
+            target, draft, template, decoder, drafting, earlier, command.numerics, problems=(*problems, *lost)
+        )
 
     def close(self) -> None:
         self.drafting.close()
@@ -150,22 +156,6 @@ class Loaded:
     def common(self, prompt: list[int]) -> int:
         """How many tokens of the prompt stand in the cache already."""
         return common_prefix(self.target.cached, prompt[:-1])
-
-
-def _draft(
-    command: Load, target: LlamaModel, progress: Callable[[float], bool]
-) -> tuple[LlamaModel | None, tuple[str, ...]]:
-    """The draft model, or the reason why there is none: the target is of use without it."""
-    if command.draft is None:
-        return None, ()
-    spec = command.draft
-    try:
-        model = LlamaModel.load(replace(spec, n_ctx=spec.n_ctx or target.n_ctx), on_progress=progress, role="draft")
-    except LoadCancelled:
-        raise
-    except LocalspecError as error:
-        return None, (f"The draft is left out. {error.message} {error.hint}".strip(),)
-    return model, ()
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,8 @@ from localspec.spec.types import Finish, Round
 class Load:
     target: ModelSpec
     draft: ModelSpec | None = None
+    corpus: str | None = None  # folder of this user's earlier answers, for the suffix drafter; None: not kept
+    corpus_tokens: int = 0  # how many tokens of them to keep
     numerics: str = "fast"  # strict: only draft lengths that leave every logit as in plain decoding
 
 

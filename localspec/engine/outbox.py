@@ -25,6 +25,7 @@ class Outbox:
         for token in resume:  # so that a character that the stop cut in half is completed
             text(token)
         text.take()
+        self.tokens: list[Token] = []  # everything that was emitted
         self._rounds: list[Round] = []
         self._pieces: list[Piece] = []
         self._sent_at = 0.0
@@ -46,6 +47,7 @@ class Outbox:
         if ghost := self._ghost(done):
             last = pieces[-1]
             pieces[-1] = Piece(last.token, last.text, last.provenance, ghost)
+        self.tokens += done.emitted
         self._rounds.append(done)
         self._pieces += pieces
         if now - self._sent_at >= _INTERVAL_S:
