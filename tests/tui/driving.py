@@ -52,7 +52,7 @@ class Driver:
         return [toast.message for toast in self.app._notifications]
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
-        for _ in range(500):
+        for _ in range(1500):
             if holds():
                 return
             await self.pilot.pause(0.01)
