@@ -28,16 +28,23 @@ def p_value(counts: Mapping[Token, int], p: Distribution) -> float:
             return 0.0
         observed[place] = count
     expected = n * p.probs
+    return _g_test(*(np.bincount(_bins(expected), side) for side in (observed, expected)))
+
+
+def _bins(expected: np.ndarray) -> np.ndarray:
+    """A bin for each common token; the rare ones share bins, in the order of their ids."""
     common = expected >= _LEAST
-    bins = [(observed[common], expected[common])]
-    rest = float(expected[~common].sum())
-    if rest >= _LEAST:
-        bins.append((observed[~common].sum(keepdims=True), np.array([rest])))
-    elif common.any():  # too rare even together: they join the rarest of the others
-        rarest = int(bins[0][1].argmin())
-        bins[0][0][rarest] += observed[~common].sum()
-        bins[0][1][rarest] += rest
-    return _g_test(*(np.concatenate(side) for side in zip(*bins, strict=True)))
+    sums = np.cumsum(np.where(common, 0.0, expected))
+    # No rare token expects more than _LEAST, so that each of these bins expects at least as much; but for the last.
+    bins = (sums // (2 * _LEAST)).astype(np.int64)
+    last = int(bins[-1])
+    if sums[-1] - 2 * _LEAST * last < _LEAST and last > 0:
+        bins[bins == last] = last - 1
+    rarest = np.where(common, expected, np.inf).argmin()
+    bins[common] = bins.max() + 1 + np.arange(common.sum())
+    if sums[-1] < _LEAST and common.any():  # too few even together: they join the rarest of the others
+        bins[~common] = bins[rarest]
+    return np.unique(bins, return_inverse=True)[1]
 
 
 def _g_test(observed: np.ndarray, expected: np.ndarray) -> float:
