@@ -69,6 +69,14 @@ def demo_model() -> str:
     return str(Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is measured on a tiny model is of no use to anybody."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 SPEC_FIELDS = {"n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v"}
 Load = Callable[..., "LlamaModel"]
 

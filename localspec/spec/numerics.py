@@ -17,6 +17,7 @@ from localspec.spec.types import LanguageModel, Logits, Token
 
 WIDTHS = (2, 5, 9)  # the kernels of today's backends change below these, and 9 is the default draft with its bonus
 DEEP = (2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 20, 24, 32)
+SHORT = 16  # tokens of context: attention must have something to add up
 LONG = 600  # tokens of context: from 512 cells on, a single row may take a path that several rows don't
 
 
@@ -45,11 +46,11 @@ def probe(model: LanguageModel, *, deep: bool = False) -> Numerics:
 
     `deep` tries every width, and also after a long text; it takes as long as reading that text does.
     """
-    most = min(model.max_rows, model.n_batch, model.n_ctx - 1)
+    most = min(model.max_rows, model.n_batch, model.n_ctx - SHORT)
     widths = [width for width in (DEEP if deep else WIDTHS) if width <= most]
-    found = [_probe(model, widths, 1)]
-    if deep and model.n_ctx > 2 * max(widths, default=1):
-        found.append(_probe(model, widths, min(LONG, model.n_ctx - max(widths))))
+    found = [_probe(model, widths, SHORT)]
+    if deep:
+        found.append(_probe(model, widths, min(LONG, model.n_ctx - max(widths, default=1))))
     model.rewind(0)
     return min(found, key=lambda result: (result.widest, -result.context))
 
