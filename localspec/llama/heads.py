@@ -89,10 +89,11 @@ class Head:
         """What to tell someone who asked for longer drafts than the head can write."""
         if self.longest is None or draft_tokens <= self.longest:
             return None
-        return (
-            f"Draft length {draft_tokens} is clamped to {self.longest}: this {self.kind} head was trained on blocks "
-            f"of {block_size(self.header)} tokens."
-        )
+        if self.kind == "mtp":
+            why = f"the model has {self.longest} prediction layers, one for each token."
+        else:
+            why = f"this {self.kind} head was trained on blocks of {block_size(self.header)} tokens."
+        return f"Draft length {draft_tokens} is clamped to {self.longest}: {why}"
 
 
 def fit(path: str, target: Header) -> Head:
@@ -140,7 +141,7 @@ def misfit(head: Head, target: Header) -> str | None:
     borrows = not {"token_embd.weight", "output.weight"} <= own
     if borrows and head.header.number("$.embedding_length") != width:
         return f"it lacks embeddings of its own, and its width differs from that of {target.name}"
-    return _vocabulary_misfit(head.header, target)
+    return vocabulary_misfit(head.header, target)
 
 
 def depth(target: Header) -> int:
@@ -216,7 +217,8 @@ def _vocabulary_fault(header: Header) -> str | None:
     return None
 
 
-def _vocabulary_misfit(head: Header, target: Header) -> str | None:
+def vocabulary_misfit(head: Header, target: Header) -> str | None:
+    """Why the ids of the two don't stand for the same pieces; None when they do."""
     ours, theirs = head.vocabulary, target.vocabulary
     if ours is None or theirs is None:
         return "one of the two has no vocabulary"

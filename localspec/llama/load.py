@@ -26,12 +26,20 @@ def load_vocab(path: str) -> Vocab:
 
 
 def open_model(
-    native: Native, path: str, *, gpu_layers: int, vocab_only: bool = False, on_progress: Progress | None = None
+    native: Native,
+    path: str,
+    *,
+    gpu_layers: int,
+    vocab_only: bool = False,
+    mtp: bool = False,
+    on_progress: Progress | None = None,
 ) -> Pointer:
+    """`mtp` loads the prediction layers as well; they must be there, see prediction.py."""
     place, raised = logs.mark(), list[BaseException]()
     params = lc.llama_model_default_params()
     params.n_gpu_layers = gpu_layers
     params.vocab_only = vocab_only
+    params.load_mtp = mtp
     # Without a callback llama.cpp reports progress as dots in its log.
     callback = lc.llama_progress_callback(_careful(on_progress or _go_on, raised))
     params.progress_callback = callback

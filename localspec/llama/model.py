@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localspec import gguf
-from localspec.errors import ModelError, UsageError
-from localspec.llama import devices
+from localspec.errors import ModelError, ModelLoadError, UsageError
+from localspec.llama import devices, prediction
 from localspec.llama.batch import Batch
 from localspec.llama.choices import Attention, Choices, Machine, choose
-from localspec.llama.load import N_BATCH, open_context, open_model
+from localspec.llama.load import N_BATCH, Progress, open_context, open_model
 from localspec.llama.memory import Memory
 from localspec.llama.native import Native, Pointer, lc
 from localspec.llama.vocab import Vocab
@@ -58,6 +58,7 @@ class LlamaModel:
         self._memory.probe(lambda: self.decode((0, 0), rows=0))
         self._length = 0
         self.info: ModelInfo  # set by load
+        self.mtp_off: str | None  # why the file's own prediction layers can't draft, without its end; set by load
 
     @classmethod
     def load(
@@ -65,12 +66,14 @@ class LlamaModel:
         spec: ModelSpec,
         *,
         max_rows: int = MAX_ROWS,
-        on_progress: Callable[[float], bool] | None = None,
+        on_progress: Progress | None = None,
         role: str = "target",
         swa_full: bool = True,
+        mtp: bool = False,
     ) -> LlamaModel:
         """Raises ModelLoadError, UsageError for a setting that can't be, LoadCancelled when `on_progress` returned
-        False. `swa_full` False saves memory on models with windowed attention, and makes deep rewinds dear."""
+        False. `swa_full` False saves memory on models with windowed attention, and makes deep rewinds dear.
+        `mtp` also loads the file's prediction layers; `mtp_off` says why where that can't be."""
         if not 1 <= max_rows <= N_BATCH:
             raise UsageError(f"One pass checks 1 to {N_BATCH} rows, not {max_rows}.", "Use a shorter draft length.")
         header = gguf.check(spec.path)
@@ -78,12 +81,13 @@ class LlamaModel:
         choices = choose(spec, header, machine)
         native = Native()
         try:
-            handle = open_model(native, spec.path, gpu_layers=choices.gpu_layers, on_progress=on_progress)
+            off = prediction.trouble(header) if mtp else "its prediction layers were not loaded"
+            handle, off = _weights(native, spec.path, choices.gpu_layers, on_progress, off)
             context, attention = open_context(
                 native, handle, spec.path, choices, max_rows=max_rows, swa_full=swa_full
             )
             model = cls(native, handle, context, max_rows=max_rows, swa_full=swa_full)
-            model.info = _info(model, handle, header, choices, attention, role)
+            model.info, model.mtp_off = _info(model, handle, header, choices, attention, role), off
         except BaseException:
             native.close()
             raise
@@ -182,6 +186,18 @@ class LlamaModel:
             self._length = self._memory.recover(self._length)
         message, hint = _FAILURES.get(code, (f"llama.cpp failed with code {code}.", "Load the model again."))
         raise ModelError(message, hint)
+
+
+def _weights(
+    native: Native, path: str, gpu_layers: int, on_progress: Progress | None, off: str | None
+) -> tuple[Pointer, str | None]:
+    """The model, and why it is without its prediction layers: a model is of use without them."""
+    if off is None:
+        try:
+            return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress, mtp=True), None
+        except ModelLoadError as error:
+            off = f"its prediction layers could not be loaded: {error.reason}"
+    return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress), off
 
 
 def _info(

@@ -20,6 +20,7 @@ from localspec.llama import heads
 from localspec.llama.drafters.draws import Following, draws
 from localspec.llama.drafters.features import Features
 from localspec.llama.drafters.head import CHUNK, HeadContext
+from localspec.llama.heads import Head
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
 from localspec.spec.distribution import Distribution
@@ -37,15 +38,18 @@ class Follower:
     def __init__(self, target: LlamaModel, spec: ModelSpec, *, unsure: float = UNSURE) -> None:
         """`spec` names the head. Raises ModelLoadError with the reason where it can't draft for this target."""
         header = gguf.read(target.info.path)
-        self.head = heads.fit(spec.path, header)
-        if self.head.kind != self.name:
-            raise ModelLoadError(spec.path, f"it is a head for {self.head.kind}", f"Use --method {self.head.kind}.")
-        self.failures, self.trouble = 0, ""
-        self._target, self._unsure = target, unsure
-        self._context = HeadContext(self.head, target, spec)
+        head = heads.fit(spec.path, header)
+        if head.kind != self.name:
+            raise ModelLoadError(spec.path, f"it is a head for {head.kind}", f"Use --method {head.kind}.")
+        self._context = context = HeadContext(head, target, spec)
         behind_last = heads.depth(header) if self.name == "eagle3" else None
-        self._features = Features(self._context.target_context, self.head.layers, self.head.width, behind_last)
-        self._features.restart(len(target.cached))
+        self._begin(head, target, Features(context.target_context, head.layers, head.width, behind_last), unsure)
+
+    def _begin(self, head: Head, target: LlamaModel, features: Features, unsure: float) -> None:
+        self.head = head
+        self.failures, self.trouble = 0, ""
+        self._target, self._features, self._unsure = target, features, unsure
+        features.restart(len(target.cached))
         self._unsubscribe = target.subscribe(self._heard)
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:

@@ -54,21 +54,28 @@ class HeadContext:
         asked = spec.gpu_layers if spec.gpu_layers is not None or target.info.gpu_layers else 0
         layers = gpu_layers(asked, head.header.number("$.block_count"), devices.has_gpu(devices.list_devices()))
         model = open_model(self._native, spec.path, gpu_layers=layers)
-        place, params = logs.mark(), lc.llama_context_default_params()
-        params.n_ctx = target.n_ctx
-        params.n_batch = params.n_ubatch = CHUNK
-        params.n_threads = params.n_threads_batch = spec.threads or target.info.threads
-        params.flash_attn_type = FLASH["auto" if layers else "off"]
-        params.ctx_other = self.target_context  # a head may borrow the target's embeddings and output
-        self._context: Pointer = lc.llama_init_from_model(model, params)
-        if not self._context:
-            raise logs.failure(spec.path, place, version())
-        self._native.own(self._context, lc.llama_free)
-        self._memory: Pointer = lc.llama_get_memory(self._context)
+        self._create(model, spec.path, self._params(target, spec, "auto" if layers else "off"))
         self.width: int = lc.llama_model_n_embd(model)
         self.input_width = len(head.layers) * head.width
         hidden.keep_nextn(self._context, masked=False)
         lc.llama_set_causal_attn(self._context, head.causal)
+
+    def _params(self, target: LlamaModel, spec: ModelSpec, flash: str) -> Pointer:
+        params = lc.llama_context_default_params()
+        params.n_ctx = target.n_ctx
+        params.n_batch = params.n_ubatch = CHUNK
+        params.n_threads = params.n_threads_batch = spec.threads or target.info.threads
+        params.flash_attn_type = FLASH[flash]
+        params.ctx_other = self.target_context  # a head may borrow the target's embeddings and output
+        return params
+
+    def _create(self, model: Pointer, path: str, params: Pointer) -> None:
+        place = logs.mark()
+        self._context: Pointer = lc.llama_init_from_model(model, params)
+        if not self._context:
+            raise logs.failure(path, place, version())
+        self._native.own(self._context, lc.llama_free)
+        self._memory: Pointer = lc.llama_get_memory(self._context)
 
     def close(self) -> None:
         self._native.close()
