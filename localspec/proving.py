@@ -64,17 +64,23 @@ def report(proof: Proof, loaded: Loaded, title: str) -> Iterator[str]:
     yield ""
     yield _row("method", "greedy text", "drafts", "draws", "")
     for method in proof.methods:
-        verdict = "PASS" if method.passed(proof.limit, strict=proof.strict) else "FAIL"
+        passed = method.passed(proof.limit, strict=proof.strict)
+        verdict = "LOSSY" if proof.lossy else "PASS" if passed else "FAIL"
         yield _row(method.method, _texts(method), _drafts(method), _draws(method), verdict)
-        for difference in method.differences:
-            yield f"    {_difference(difference, loaded.pieces)}"
-        for trial in method.failed_trials(proof.limit):
-            yield f"    {trial.setting}, {trial.what}: p {trial.p:.1e}, limit {proof.limit:.1e}, {trial.draws:,} draws"
+        if not proof.lossy:
+            yield from _reasons(method, proof, loaded.pieces)
     yield ""
     for name, reason in proof.unavailable:
         yield f"{name} was not tried: {reason}."
-    verdict = "PASS" if proof.passed else "FAIL"
+    verdict = "LOSSY" if proof.lossy else "PASS" if proof.passed else "FAIL"
     yield f"{verdict}: {_sentence(proof)} ({proof.seconds:.0f} s)"
+
+
+def _reasons(method: MethodProof, proof: Proof, pieces: Sequence[bytes]) -> Iterator[str]:
+    for difference in method.differences:
+        yield f"    {_difference(difference, pieces)}"
+    for trial in method.failed_trials(proof.limit):
+        yield f"    {trial.setting}, {trial.what}: p {trial.p:.1e}, limit {proof.limit:.1e}, {trial.draws:,} draws"
 
 
 def _settings(info: ModelInfo) -> str:
@@ -92,7 +98,8 @@ def _row(method: str, texts: str, drafts: str, draws: str, verdict: str) -> str:
 def _texts(method: MethodProof) -> str:
     equal = method.answers - len(method.differences)
     ties = sum(difference.verdict == "near tie" for difference in method.differences)
-    return f"{equal} of {method.answers} equal" + (f", {ties} near tie{'s' * (ties > 1)}" if ties else "")
+    plural = "s" if ties > 1 else ""
+    return f"{equal} of {method.answers} equal" + (f", {ties} near tie{plural}" if ties else "")
 
 
 def _drafts(method: MethodProof) -> str:
@@ -117,6 +124,15 @@ def _difference(found: Difference, pieces: Sequence[bytes]) -> str:
 
 
 def _sentence(proof: Proof) -> str:
+    if proof.lossy:
+        texts = sum(len(method.differences) for method in proof.methods)
+        asked = sum(method.answers for method in proof.methods)
+        found = sum(len(method.failed_trials(proof.limit)) for method in proof.methods)
+        tried = sum(len(method.trials) for method in proof.methods)
+        return (
+            f"{proof.verifier} changes what the target says: {texts} of {asked} greedy texts, and {found} of {tried} "
+            "distributions."
+        )
     if not proof.passed:
         return "speculation changes what the target says. This is a bug; please report it with --json."
     if all(method.method == "off" for method in proof.methods):
@@ -134,6 +150,7 @@ def document(proof: Proof, loaded: Loaded) -> dict[str, Any]:
         "seconds": proof.seconds,
         "strict": proof.strict,
         "verifier": proof.verifier,
+        "lossy": proof.lossy,
         "numerics": asdict(proof.numerics) if proof.numerics else None,
         "limit": proof.limit,
         "methods": [_method(method, proof) for method in proof.methods],

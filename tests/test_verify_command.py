@@ -43,7 +43,7 @@ def test_json_has_everything(home: dict[str, str], models: Models) -> None:
     found = json.loads(result.stdout)
     assert set(found) == {
         *("schema", "passed", "seconds", "strict", "verifier", "numerics", "limit", "methods", "unavailable"),
-        "environment",
+        *("environment", "lossy"),
     }
     assert (found["schema"], found["passed"], found["strict"]) == ("localspec.verify/1", True, False)
     assert found["verifier"] == "token"
@@ -88,6 +88,15 @@ def test_a_wrong_rule_fails_with_its_reasons(
     found = json.loads(capsys.readouterr().out)
     assert found["passed"] is False
     assert {difference["verdict"] for difference in found["methods"][0]["differences"]} == {"BUG"}
+
+
+def test_lossy_acceptance_gets_no_verdict_but_a_measure(home: dict[str, str], models: Models) -> None:
+    result = verify(home, models("noise_q8"), "--method", "lookup", "--lossy", "relaxed=0.01")
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert any(line.startswith("lookup") and line.endswith(" LOSSY") for line in lines)
+    assert lines[-1].startswith("LOSSY: relaxed=0.01 changes what the target says: ")
+    assert "PASS" not in result.stdout and "BUG" not in result.stdout
 
 
 def test_a_near_tie_is_shown_and_passes_but_not_in_strict_mode(

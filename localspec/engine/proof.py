@@ -18,6 +18,7 @@ from localspec.engine.numerics import numerics
 from localspec.engine.prompts import PROMPTS
 from localspec.errors import LocalspecError
 from localspec.spec.numerics import Numerics
+from localspec.spec.rules import is_lossy
 from localspec.spec.types import Round, Token
 
 _LENGTH = 8  # tokens drafted per round
@@ -70,8 +71,13 @@ class Proof:
         return LEVEL / max(1, sum(len(method.trials) for method in self.methods))
 
     @property
+    def lossy(self) -> bool:
+        """The rule was asked to change the text, so there is nothing to pass."""
+        return is_lossy(self.verifier)
+
+    @property
     def passed(self) -> bool:
-        return all(method.passed(self.limit, strict=self.strict) for method in self.methods)
+        return not self.lossy and all(method.passed(self.limit, strict=self.strict) for method in self.methods)
 
 
 def prove(
