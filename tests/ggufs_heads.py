@@ -111,7 +111,8 @@ def _vocabulary(w: Random, pieces: Pieces, embd: int, own: bool, d2t: np.ndarray
     if own:
         tensors |= {"token_embd.weight": w(v, embd) * 5}
     if own or d2t is not None:
-        tensors |= {"output.weight": w(v if d2t is None else d2t.size, embd)}
+        output = w(v, embd)
+        tensors |= {"output.weight": output if d2t is None else output[d2t]}
     return tensors if d2t is None else tensors | {"d2t": d2t}
 
 
@@ -151,3 +152,44 @@ def following(path: Path, *cycle: int) -> Path:
         "output.weight": step[: len(pieces.texts)],
     }
     return _eagle3(path, tensors, pieces, (0, 0, 0), embd, heads, {})
+
+
+def counting_eagle3(path: Path) -> Path:
+    """For `ggufs.chain`: proposes the token that its rows have seen most often, whatever their states are.
+
+    Attention looks at every row alike and hands on the embedding that stands in it.
+    """
+    pieces, embd, heads = ggufs.spm(), 320, 5
+    eye, silent = np.eye(embd, dtype=np.float32), Random(0, scale=0.0)
+    tensors = _layer(silent, embd, heads, embd // heads) | feed_forward(silent, "blk.0", embd, 32)
+    tensors |= {
+        "fc.weight": np.zeros((embd, 3 * embd), np.float32),
+        "blk.0.attn_v.weight": np.concatenate((eye, 0 * eye), axis=1),
+        "blk.0.attn_output.weight": eye,
+        "output_norm.weight": ones(embd),
+        "output.weight": eye[: len(pieces.texts)],
+    }
+    return _eagle3(path, tensors, pieces, (0, 0, 0), embd, heads, {})
+
+
+def counting_dflash(path: Path) -> Path:
+    """For `ggufs.chain`: proposes the token that stands most often in the text, the mask left out."""
+    pieces, embd, heads = ggufs.spm(), 320, 5
+    eye, silent = np.eye(embd, dtype=np.float32), Random(0, scale=0.0)
+    unmasked = eye[: len(pieces.texts)].copy()
+    unmasked[MASK] = 0
+    tensors = ggufs.attention(silent, "blk.0", embd, heads, embd // heads)
+    tensors |= feed_forward(silent, "blk.0", embd, 32) | {
+        **{f"blk.0.attn_{m}.weight": eye for m in ("v", "output")},
+        **{f"blk.0.{norm}.weight": ones(embd) for norm in ("attn_norm", "ffn_norm")},
+        **{f"blk.0.attn_{m}_norm.weight": ones(embd // heads) for m in "qk"},
+        **{"fc.weight": eye, "enc.output_norm.weight": ones(embd), "output_norm.weight": ones(embd)},
+        "output.weight": unmasked,
+    }
+    keys = dims(embd, 1, heads, 32, 2048) | {
+        "$.target_layers": [0],
+        "$.block_size": 8,
+        "tokenizer.ggml.mask_token_id": MASK,
+        "$.rope.dimension_count": embd // heads,
+    }
+    return ggufs.write(path, "dflash", keys | pieces.keys(add_bos=False), tensors)
