@@ -7,6 +7,7 @@ that was not asked about could change the result. Knows nothing of grammars.
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -70,17 +71,17 @@ def constrained(row: Logits, sampling: Sampling, constraint: Constraint) -> Dist
 def _survivors(row: Logits, sampling: Sampling, constraint: Constraint) -> Ids:
     """The allowed ids that survive the truncation, best first."""
     most = 1 if sampling.greedy else sampling.top_k if 0 < sampling.top_k < row.size else row.size
+    whole = _mass(row, peak(row)) if most == row.size and sampling.top_p < 1 else math.inf
     found, asked, n = np.empty(0, np.int32), 0, _FIRST
     while True:
         ids = best(row, min(n, row.size))
         new = ids[asked:]
         new = new[row[new] > -np.inf]
         found = np.concatenate((found, new[constraint.allows(new)]))[:most]
-        asked = ids.size
-        last = float(row[ids[-1]])
+        asked, last = ids.size, float(row[ids[-1]])
         if found.size:
-            unseen = 0 if last == -np.inf else min(most - found.size, row.size - asked)
-            keep = _settled(row[found].astype(np.float64), last, unseen, sampling)
+            logits = row[found].astype(np.float64)
+            keep = _settled(logits, last, _beyond(row, ids, found, most, whole), sampling)
             if keep is not None:
                 return found[:keep]
         elif asked == row.size or last == -np.inf:
@@ -88,15 +89,29 @@ def _survivors(row: Logits, sampling: Sampling, constraint: Constraint) -> Ids:
         n *= _GROWTH
 
 
-def _settled(logits: NDArray[np.float64], last: float, unseen: int, sampling: Sampling) -> int | None:
-    """How many of these top-p and min-p keep; None if that depends on the `unseen` ones that may follow, with a
-    logit of at most `last`."""
+def _beyond(row: Logits, ids: Ids, found: Ids, most: int, whole: float) -> float:
+    """No more than this is the mass of the allowed tokens that are not among the best `ids`, relative to the first of
+    those that were found. `whole` is the mass of all tokens, relative to the best one."""
+    top, first, last = float(row[ids[0]]), float(row[found[0]]), float(row[ids[-1]])
+    unseen = min(most - found.size, row.size - ids.size)
+    if unseen <= 0 or last == -np.inf:
+        return 0.0
+    rest = max(0.0, whole - _mass(row[ids], top)) + 1e-12 * whole  # sums are rounded
+    return min(unseen * math.exp(last - first), rest * math.exp(min(top - first, 700.0)))
+
+
+def _mass(logits: Logits, relative_to: float) -> float:
+    return float(np.exp(logits.astype(np.float64) - relative_to).sum())
+
+
+def _settled(logits: NDArray[np.float64], last: float, beyond: float, sampling: Sampling) -> int | None:
+    """How many of these top-p and min-p keep; None if that depends on the mass `beyond` that may follow, with logits
+    of at most `last`."""
     mass = float(np.exp(logits - logits[0]).sum())
-    if unseen == 0:
+    if beyond == 0.0:
         return prefix(logits, mass, sampling)
     possible = np.append(logits, last)
-    low = prefix(possible, mass, sampling)
-    high = prefix(possible, mass + unseen * float(np.exp(last - logits[0])), sampling)
+    low, high = prefix(possible, mass, sampling), prefix(possible, mass + beyond, sampling)
     return low if low == high <= logits.size else None
 
 
