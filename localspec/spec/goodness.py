@@ -53,9 +53,7 @@ def _g_test(observed: np.ndarray, expected: np.ndarray) -> float:
         return 1.0
     seen = observed > 0
     g = 2.0 * float((observed[seen] * np.log(observed[seen] / expected[seen])).sum())
-    n = expected.sum()
-    # Williams's correction: without it small bins look worse than they are.
-    return _chi2_tail(g / (1 + (float((n / expected).sum()) - 1) / (6 * n * freedom)), freedom)
+    return _chi2_tail(g, freedom)
 
 
 def _chi2_tail(x: float, freedom: int) -> float:

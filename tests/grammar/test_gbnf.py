@@ -89,6 +89,11 @@ def test_what_can_not_be_used_is_refused_with_its_line(grammar: str, line: int, 
     assert refused.value.hint
 
 
+def test_a_list_of_any_length_needs_no_more_memory_than_a_short_one() -> None:
+    start = Grammar('root ::= "a" root | ""').start
+    assert start.after_all(b"a" * 500) is start.after_all(b"a")
+
+
 def test_parentheses_of_any_depth_do_no_harm() -> None:
     with pytest.raises(GrammarError, match="nested"):
         Grammar("root ::= " + "(" * 100_000)

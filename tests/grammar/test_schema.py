@@ -138,6 +138,8 @@ def test_ordinary_texts_can_be_written(name: str, texts: list[str]) -> None:
         ({"type": "integer", "minimum": 3, "maximum": 2}, "#:", "no integer"),
         ({"type": "integer", "minimum": 0.5}, "#/minimum:", "whole number"),
         ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "#/oneOf:", "overlap"),
+        ({"oneOf": [{"enum": ["a", "b"]}, {"const": "b"}]}, "#/oneOf:", "overlap"),
+        ({"oneOf": [SHAPE["oneOf"][0], SHAPE["oneOf"][0]]}, "#/oneOf:", "overlap"),
         ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, "#/oneOf:", "overlap"),
         ({"anyOf": []}, "#/anyOf:", "no alternatives"),
         ({"anyOf": [{}], "type": "string"}, "#:", "'anyOf' together with 'type'"),
@@ -161,6 +163,15 @@ def test_what_is_not_understood_is_refused_with_its_place(schema: Any, where: st
     assert refused.value.message.startswith(where)
     assert words in refused.value.message
     assert refused.value.hint
+
+
+def test_what_no_json_reader_takes_can_not_be_written() -> None:
+    text = to_gbnf('{"type": "string"}')
+    assert follows(text, r'"\n \u00e9 é \" \\"')
+    for wrong in (r'"\x"', r'"\ud800"', r'"\uDFFF"', '"a\nb"', '"a\x01"', '"', "'a'", '"a" "b"'):
+        assert not follows(text, wrong), wrong
+    for wrong in ("01", "1.", ".5", "+1", "1e999", "NaN", "--1"):
+        assert not follows(to_gbnf('{"type": "number"}'), wrong), wrong
 
 
 def test_broken_json_is_refused_with_its_line() -> None:
