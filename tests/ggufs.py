@@ -220,9 +220,7 @@ def recur(path: Path, *, layers: int = 2) -> Path:
     return write(path, "mamba", keys | pieces.keys(add_bos=False), tensors)
 
 
-def hybrid(
-    path: Path, *, layers: int = 2, more: Tensors | None = None, extra: Mapping[str, Any] | None = None
-) -> Path:
+def hybrid(path: Path, *, layers: int = 2, more: tuple[dict[str, Any], Tensors] = ({}, {})) -> Path:
     """qwen35: recurrent layers and (every second one) attention; llama.cpp can step its state back a few tokens."""
     pieces, embd, heads, head, ff, w = bpe(), 64, 2, 32, 128, Random(5)
     state, groups, rank, kernel, interval = 16, 2, 4, 4, 2
@@ -260,7 +258,7 @@ def hybrid(
         "$.full_attention_interval": interval,
         "tokenizer.chat_template": CHATML,
     }
-    return write(path, "qwen35", keys | pieces.keys(add_bos=False) | dict(extra or {}), tensors | (more or {}))
+    return write(path, "qwen35", keys | pieces.keys(add_bos=False) | more[0], tensors | more[1])
 
 
 Table = Mapping[int, Mapping[int, float]]

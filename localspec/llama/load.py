@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from localspec import gguf
 from localspec.errors import LoadCancelled, ModelLoadError
-from localspec.llama import logs
+from localspec.gguf import Header
+from localspec.llama import logs, prediction
 from localspec.llama.choices import CACHE_TYPES, FLASH, Attention, Choices
 from localspec.llama.memory import SNAPSHOTS
 from localspec.llama.native import Native, Pointer, lc, version
@@ -32,14 +33,18 @@ def open_model(
     gpu_layers: int,
     vocab_only: bool = False,
     mtp: bool = False,
+    claims: Mapping[str, int] | None = None,
     on_progress: Progress | None = None,
 ) -> Pointer:
-    """`mtp` loads the prediction layers as well; they must be there, see prediction.py."""
+    """`mtp` loads the prediction layers as well; they must be there, see prediction.py. `claims` stand in the place
+    of what the header says."""
     place, raised = logs.mark(), list[BaseException]()
     params = lc.llama_model_default_params()
     params.n_gpu_layers = gpu_layers
     params.vocab_only = vocab_only
     params.load_mtp = mtp
+    if claims:
+        params.kv_overrides = _overrides(claims)
     # Without a callback llama.cpp reports progress as dots in its log.
     callback = lc.llama_progress_callback(_careful(on_progress or _go_on, raised))
     params.progress_callback = callback
@@ -51,6 +56,22 @@ def open_model(
     if not model:
         raise logs.failure(path, place, version())
     return native.own(model, lc.llama_model_free)
+
+
+def open_weights(
+    native: Native, header: Header, gpu_layers: int, on_progress: Progress | None, *, mtp: bool
+) -> tuple[Pointer, str | None]:
+    """A model, if possible with its prediction layers; and why not, if so."""
+    path = header.path
+    off = prediction.trouble(header) if mtp else "its prediction layers were not loaded"
+    if off is None:
+        try:
+            return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress, mtp=True), None
+        except ModelLoadError as error:
+            off = f"its prediction layers could not be loaded: {error.reason}"
+    # Most architectures insist on layers that a header claims, although nothing runs them.
+    claims = prediction.without(header) if prediction.are_missing(header) else None
+    return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress, claims=claims), off
 
 
 def open_context(
@@ -79,6 +100,13 @@ def open_context(
         raise logs.failure(path, place, version())
     native.own(context, lc.llama_free)
     return context, _resolved(attention, logs.since(place))
+
+
+def _overrides(claims: Mapping[str, int]) -> Pointer:
+    entries = (lc.llama_model_kv_override * (len(claims) + 1))()  # the last one is empty: it marks the end
+    for entry, (key, value) in zip(entries, claims.items(), strict=False):
+        entry.tag, entry.key, entry.value.val_i64 = lc.LLAMA_KV_OVERRIDE_TYPE_INT, key.encode(), value
+    return entries
 
 
 def _resolved(attention: Attention, lines: tuple[logs.Line, ...]) -> Attention:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localspec import gguf
-from localspec.errors import ModelError, ModelLoadError, UsageError
-from localspec.llama import devices, prediction
+from localspec.errors import ModelError, UsageError
+from localspec.llama import devices
 from localspec.llama.batch import Batch
 from localspec.llama.choices import Attention, Choices, Machine, choose
-from localspec.llama.load import N_BATCH, Progress, open_context, open_model
+from localspec.llama.load import N_BATCH, Progress, open_context, open_weights
 from localspec.llama.memory import Memory
 from localspec.llama.native import Native, Pointer, lc
 from localspec.llama.vocab import Vocab
@@ -81,8 +81,7 @@ class LlamaModel:
         choices = choose(spec, header, machine)
         native = Native()
         try:
-            off = prediction.trouble(header) if mtp else "its prediction layers were not loaded"
-            handle, off = _weights(native, spec.path, choices.gpu_layers, on_progress, off)
+            handle, off = open_weights(native, header, choices.gpu_layers, on_progress, mtp=mtp)
             context, attention = open_context(
                 native, handle, spec.path, choices, max_rows=max_rows, swa_full=swa_full
             )
@@ -186,18 +185,6 @@ class LlamaModel:
             self._length = self._memory.recover(self._length)
         message, hint = _FAILURES.get(code, (f"llama.cpp failed with code {code}.", "Load the model again."))
         raise ModelError(message, hint)
-
-
-def _weights(
-    native: Native, path: str, gpu_layers: int, on_progress: Progress | None, off: str | None
-) -> tuple[Pointer, str | None]:
-    """The model, and why it is without its prediction layers: a model is of use without them."""
-    if off is None:
-        try:
-            return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress, mtp=True), None
-        except ModelLoadError as error:
-            off = f"its prediction layers could not be loaded: {error.reason}"
-    return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress), off
 
 
 def _info(

@@ -40,6 +40,19 @@ def own(model: Header) -> Head:
     return _head(model, model)
 
 
+def are_missing(model: Header) -> bool:
+    """Whether the header claims layers of which the file has nothing at all."""
+    layers, names = model.number("$.nextn_predict_layers"), _names(model)
+    blocks = tuple(f"blk.{i}." for i in range(depth(model), depth(model) + layers))
+    return layers > 0 and not any(name.startswith(blocks) for name in names)
+
+
+def without(model: Header) -> dict[str, int]:
+    """What its header would say of the same model without prediction layers."""
+    arch = model.architecture
+    return {f"{arch}.block_count": depth(model), f"{arch}.nextn_predict_layers": 0}
+
+
 def fit(path: str, target: Header) -> Head:
     """The layers in a file of their own, if they can draft for this target; else a ModelLoadError with the reason."""
     head = gguf.read(path)
@@ -78,7 +91,8 @@ def _fault(header: Header) -> str | None:
     names, first = _names(header), depth(header)
     blocks = range(first, first + layers)
     if not all(f"blk.{i}.nextn.{tensor}.weight" in names for i in blocks for tensor in _NEEDED):
-        return f"the file claims {_count(layers)}, but their tensors were left out when it was made"
+        claimed = "a prediction layer, but its" if layers == 1 else f"{layers} prediction layers, but their"
+        return f"the file claims {claimed} tensors are not in it"
     return None
 
 
@@ -140,7 +154,3 @@ def _names(header: Header) -> frozenset[str]:
     """Of the tensors in all parts of the file: prediction layers are in the last one."""
     parts = (header if path == header.path else gguf.read(path) for path in gguf.shards(header))
     return frozenset(tensor.name for part in parts for tensor in part.tensors)
-
-
-def _count(layers: int) -> str:
-    return "a prediction layer" if layers == 1 else f"{layers} prediction layers"
