@@ -10,73 +10,116 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-_MEMORY = 0.985  # weight of the past per observation: about the last sixty count
-_FAST = 0.2  # rate of the short average that notices a change
-_CHANGE = (
-    3.0  # standard deviations of that average: beyond them, the past is forgotten but for this many observations:
-)
-_KEPT = 6.0
+_LONG, _SHORT = 0.99, 0.75  # weight of the past per observation: about the last hundred count, or the last four
+_CHANGE = 3.0  # log-likelihood by which the short memory must predict better before the long one is given up
 _TRUST = 2.0  # observations that the estimate of the position before is worth
+_PRIOR = 0.6  # the first position of a drafter that gives no evidence
+_LENGTH_RATE = 0.1  # moving average of whether a drafter goes on to a position
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Counts that fade."""
+
+    keeps: float
+    reached: float = 0.0
+    accepted: float = 0.0
+
+    def observe(self, accepted: bool) -> None:
+        self.reached = self.reached * self.keeps + 1
+        self.accepted = self.accepted * self.keeps + accepted
+
+    def chance(self, prior: float, trust: float) -> float:
+        return (self.accepted + trust * prior) / (self.reached + trust)
+
+    def become(self, other: _Memory) -> None:
+        self.reached, self.accepted = other.reached, other.accepted
+
+    def shrink(self, reached: float) -> None:
+        if self.reached > reached:
+            self.accepted *= reached / self.reached
+            self.reached = reached
 
 
 @dataclass(slots=True)
 class _Position:
-    reached: float = 0.0
-    accepted: float = 0.0
-    lately: float = 0.5
+    """A long memory, which is precise, and a short one, which takes over when it predicts better for good (a CUSUM
+    test): text changes its nature in the middle of an answer."""
+
+    long: _Memory = field(default_factory=lambda: _Memory(_LONG))
+    short: _Memory = field(default_factory=lambda: _Memory(_SHORT))
+    doubt: float = 0.0
 
     def observe(self, accepted: bool) -> bool:
         """Learn; returns whether the rate has changed for good."""
-        self.reached = self.reached * _MEMORY + 1
-        self.accepted = self.accepted * _MEMORY + accepted
-        rate = self.accepted / self.reached
-        self.lately += max(_FAST, 1 / self.reached) * (accepted - self.lately)
-        spread = math.sqrt(max(rate * (1 - rate), 0.02) * _FAST / (2 - _FAST))
-        changed = self.reached > _KEPT and abs(self.lately - rate) > _CHANGE * spread
-        if changed:
-            self.reached, self.accepted = _KEPT, _KEPT * self.lately
-        return changed
-
-    def fade(self) -> None:
-        """Doubt: an earlier position has changed, so this one has probably changed with it."""
-        if self.reached > _TRUST:
-            self.accepted *= _TRUST / self.reached
-            self.reached = _TRUST
+        long, short = self.long.chance(0.5, 1.0), self.short.chance(0.5, 1.0)
+        self.doubt = max(0.0, self.doubt + math.log(short / long if accepted else (1 - short) / (1 - long)))
+        self.long.observe(accepted)
+        self.short.observe(accepted)
+        if self.doubt <= _CHANGE:
+            return False
+        self.doubt = 0.0
+        self.long.become(self.short)
+        return True
 
 
 @dataclass(slots=True)
 class Acceptance:
-    """`prior` is the belief in the first position before anything was seen, by evidence."""
-
-    prior: dict[int, float] = field(default_factory=dict)
     _seen: dict[tuple[str, int], list[_Position]] = field(default_factory=lambda: defaultdict(list))
+    _lengths: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def observe(self, source: str, evidence: int, tested: int, accepted: int) -> None:
+        """Of the draft's tokens the first `tested` were looked at, and the first `accepted` were right."""
         positions = self._seen[source, evidence]
         while len(positions) < tested:
             positions.append(_Position())
         for i, position in enumerate(positions[:tested]):
             if position.observe(i < accepted):
-                for deeper in positions[i + 1 :]:
-                    deeper.fade()
+                for deeper in positions[i + 1 :]:  # they have probably changed with it
+                    deeper.long.shrink(_TRUST)
 
-    def expected(self, source: str, evidence: int, k: int, optimism: float = 0.0) -> list[float]:
-        """E(0)..E(k): tokens that a round with that many drafted tokens emits, its own token included.
+    def observe_length(self, source: str, asked: int, drafted: int) -> None:
+        """Asked for so many tokens, the drafter stopped by itself after so many."""
+        goes_on = self._lengths[source]
+        goes_on += [1.0] * (asked - len(goes_on))
+        for i in range(asked):
+            goes_on[i] += _LENGTH_RATE * ((i < drafted) - goes_on[i])
 
-        `optimism` adds that many standard deviations of each estimate, so that what was hardly tried is tried
-        (upper confidence bound) and what was tried often is judged as it is.
-        """
+    def depth(self, source: str, evidence: int) -> int:
+        """How many positions were ever looked at."""
+        return len(self._seen.get((source, evidence), ()))
+
+    def classes(self, source: str) -> dict[int, float]:
+        """Its classes of evidence, with how often each was seen of late."""
+        return {
+            e: positions[0].long.reached for (s, e), positions in self._seen.items() if s == source and positions
+        }
+
+    def expected(self, source: str, evidence: int, k: int) -> list[float]:
+        """E(0)..E(k): tokens that a round with so many drafted tokens emits, its own token included."""
         positions = self._seen.get((source, evidence), [])
-        rate, survival, tokens = self.prior.get(evidence, 0.6), 1.0, 1.0
+        rate, survival, tokens = prior(evidence), 1.0, 1.0
         expected = [tokens]
         for i in range(k):
-            reached = 0.0
             if i < len(positions):
-                seen = positions[i]
-                reached = seen.reached
-                rate = (seen.accepted + _TRUST * rate) / (reached + _TRUST)
-            bonus = optimism * math.sqrt(rate * (1 - rate) / (reached + _TRUST)) if reached else 0.0
-            survival *= min(1.0, rate + bonus)
+                rate = positions[i].long.chance(rate, _TRUST)
+            survival *= rate
             tokens += survival
             expected.append(tokens)
         return expected
+
+    def drafted(self, source: str, k: int) -> list[float]:
+        """N(0)..N(k): tokens that it really drafts when asked for so many."""
+        goes_on, tokens = self._lengths.get(source, []), 0.0
+        drafted = [tokens]
+        for i in range(k):
+            tokens += goes_on[min(i, len(goes_on) - 1)] if goes_on else 1.0
+            drafted.append(tokens)
+        return drafted
+
+
+def prior(evidence: int) -> float:
+    """The first position before anything was seen. The low four bits of the evidence are eighths of certainty; what
+    lies above them only keeps classes apart."""
+    eighths = evidence % 16
+    return min(0.95, (eighths + 0.5) / 8) if eighths else _PRIOR

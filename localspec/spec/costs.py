@@ -1,77 +1,138 @@
-"""What a round costs on this machine, learned from real rounds.
+"""What a round costs on this machine, in plain steps, learned from real rounds.
 
-The cost of a pass is not linear in its rows and not even monotonic (docs/benchmarks.md), so it is a table by number
-of rows, never a formula. All passes get slower together as the context grows or the machine heats up; a common
-`scale` follows that quickly, so that rows which were not run lately keep their proportion to those that were.
-Knows nothing of acceptance.
+The cost of a pass is not linear in its rows and not even monotonic, so it is a table by number of rows, never a
+formula. All passes get slower together as the context grows or the machine heats up, so the table holds ratios to a
+plain step, which stay, beside the seconds of a plain step, which move. Knows nothing of acceptance.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median_low
+from typing import Any
 
-_SCALE_RATE = 0.1
-_SHAPE_RATE = 0.05
+_SETTLING = 3  # the first samples give their median: one may be a stall, or build the graph of the width
+_STEP_RATE = 0.1  # moving average of a plain step: follows the machine within some ten rounds
+_RATIO_RATE = 0.02  # of the ratios, which hardly move: else they and the step drift apart together
 _STALL = math.log(1.2)  # a sample further off than this counts as this far: a stall is not a trend
-_SETTLING = 4  # the first samples give their lower median: one may be a stall, or build the graph of the width
-_GROWTH = 0.15  # cost of one more row relative to one row, where nothing was measured: optimistic, so it is tried
+_GROWTH = 0.15  # cost of one more row where none was measured: optimistic, so that it is tried
+_DOUBT = math.log(2)  # a first sample this far above what its neighbours promise waits for a second one
+
+
+@dataclass(slots=True)
+class _Level:
+    """A robust average of logarithms: the mean at first, a moving one once it is as slow as `rate`."""
+
+    value: float = 0.0
+    first: list[float] = field(default_factory=list)
+    samples: int = 0
+
+    def observe(self, sample: float, rate: float) -> None:
+        self.samples += 1
+        if len(self.first) < _SETTLING:
+            self.first.append(sample)
+            self.value = median_low(self.first)
+        else:
+            rate = max(rate, 1 / self.samples)
+            self.value += rate * max(-_STALL, min(_STALL, sample - self.value))
+
+    @property
+    def ratio(self) -> float:
+        return math.exp(self.value)
 
 
 @dataclass(slots=True)
 class Costs:
-    """Seconds per pass by rows, drafting aside; and seconds per drafted token by drafter."""
+    """In plain steps: `verify(1)` is 1 by definition."""
 
-    scale: float = 0.0  # log seconds, shared
-    shape: dict[int, float] = field(default_factory=dict)  # log seconds relative to scale
-    first: dict[int, list[float]] = field(default_factory=dict)  # the first samples of a width, until it settles
-    per_draft: dict[str, float] = field(default_factory=dict)
+    _step: _Level = field(default_factory=_Level)  # a plain step, in seconds
+    _rows: dict[float, _Level] = field(default_factory=dict)  # a pass over so many rows
+    _drafts: dict[str, _Level] = field(default_factory=dict)  # one drafted token, by drafter
+
+    @property
+    def samples(self) -> int:
+        """On how many passes the seconds of a plain step rest, up to the number that settles them."""
+        return len(self._step.first)
+
+    @property
+    def step_s(self) -> float | None:
+        """Seconds of a plain step, None before one was seen."""
+        return self._step.ratio if self._step.first else None
 
     def observe(self, rows: int, seconds: float) -> None:
-        """A pass over `rows` rows took so long, from the draft's arrival to the end of the round."""
-        value = math.log(max(seconds, 1e-9)) - self.scale
-        first = self.first.setdefault(rows, [])
-        if len(first) < _SETTLING:
-            first.append(value)
-            self.shape[rows] = sorted(first)[(len(first) - 1) // 2]
-        else:
-            error = max(-_STALL, min(_STALL, value - self.shape[rows]))
-            self.scale += _SCALE_RATE * error
-            self.shape[rows] += _SHAPE_RATE * error
+        """A pass over `rows` rows took so long, drafting aside."""
+        value = math.log(max(seconds, 1e-9))
+        level = self._rows.get(rows)
+        if rows == 1 or level is not None:
+            self._step.observe(value - (level.value if level else 0.0), _STEP_RATE)
+        elif not self._step.first:
+            return  # a ratio to nothing
+        if rows > 1:
+            self._observe_ratio(rows, value - self._step.value)
 
-    def settled(self, rows: int) -> bool:
-        """Whether the cost of that width rests on more than a sample or two."""
-        return len(self.first.get(rows, ())) >= 3
+    def _observe_ratio(self, rows: int, ratio: float) -> None:
+        if rows not in self._rows:
+            promised = math.log(self.verify(rows))
+            self._rows[rows] = _Level(promised, [promised] if ratio > promised + _DOUBT else [])
+        self._rows[rows].observe(ratio, _RATIO_RATE)
 
-    def observe_draft(self, source: str, tokens: int, seconds: float) -> None:
-        """Drafting `tokens` tokens took so long; a call that found nothing counts as one token."""
-        each = seconds / max(1, tokens)
-        before = self.per_draft.get(source)
-        self.per_draft[source] = each if before is None else before + 0.1 * (min(each, 2 * before) - before)
+    def observe_draft(self, source: str, tokens: int, seconds: float, *, in_step: bool) -> None:
+        """Drafting `tokens` tokens took so long; a call that found nothing counts as one token.
 
-    def verify(self, rows: int) -> float:
-        """Seconds for a pass over `rows` rows: measured, else from measured neighbours. Needs one measurement."""
-        if rows in self.shape:
-            return self._seconds(rows)
-        widths = sorted(self.shape)
-        at = bisect_left(widths, rows)
-        if at == len(widths):
-            low, high = widths[0], widths[-1]
-        elif at == 0:
-            low = high = widths[0]
-        else:
-            low, high = widths[at - 1], widths[at]
-        slope = (self._seconds(high) - self._seconds(low)) / (high - low) if high > low else self._guess(low)
-        return max(self._seconds(low) + slope * (rows - low), 1e-9)
+        A drafter that is not `in_step`, because others had the rounds before, first reads what it missed: that can
+        show only that drafting is cheaper than believed.
+        """
+        ratio = math.log(max(seconds / max(1, tokens), 1e-9)) - self._step.value
+        level = self._drafts.get(source)
+        if in_step or (level is not None and ratio < level.value):
+            self._drafts.setdefault(source, _Level()).observe(ratio, _STEP_RATE)
 
-    def draft(self, source: str, tokens: int) -> float:
-        """Seconds for drafting so many tokens; 0 before any measurement, so that it is tried."""
-        return self.per_draft.get(source, 0.0) * tokens
+    def verify(self, rows: float) -> float:
+        """A pass over `rows` rows: measured, else from the measured neighbours."""
+        if rows in self._rows:
+            return self._rows[rows].ratio
+        widths = [1, *sorted(self._rows)]
+        at = max(1, bisect_left(widths, rows))
+        near = widths[at - 1]
+        # Beyond the widest, the slope of the whole table: one step of it may be a cliff.
+        low, high = (near, widths[at]) if at < len(widths) else (1, near)
+        slope = (self._measured(high) - self._measured(low)) / (high - low) if high > low else _GROWTH
+        return self._measured(near) + max(0.0, slope) * (rows - near)
 
-    def _seconds(self, rows: int) -> float:
-        return math.exp(self.scale + self.shape[rows])
+    def draft(self, source: str, tokens: float) -> float:
+        """Drafting so many tokens; nothing before it was measured, so that it is tried."""
+        level = self._drafts.get(source)
+        return level.ratio * tokens if level else 0.0
 
-    def _guess(self, rows: int) -> float:
-        """The price of one more row where a single width is known."""
-        return self._seconds(rows) * _GROWTH / (1 + _GROWTH * (rows - 1))
+    def _measured(self, rows: float) -> float:
+        return 1.0 if rows == 1 else self._rows[rows].ratio
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ratios, as plain JSON types."""
+        return {
+            "rows": {str(int(rows)): level.ratio for rows, level in sorted(self._rows.items())},
+            "drafts": {source: level.ratio for source, level in sorted(self._drafts.items())},
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Costs:
+        """What is restored weighs as much as one sample: two new ones outvote it. Raises ValueError for what
+        `to_dict` can't have written."""
+        try:
+            rows: dict[float, _Level] = {int(rows): _restored(ratio) for rows, ratio in saved["rows"].items()}
+            drafts = {str(source): _restored(ratio) for source, ratio in saved["drafts"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a table of costs: {error!r}") from None
+        if any(width < 2 for width in rows):
+            raise ValueError("not a table of costs: rows below 2")
+        return cls(_rows=rows, _drafts=drafts)
+
+
+def _restored(ratio: float) -> _Level:
+    value = math.log(ratio)
+    if not math.isfinite(value):
+        raise ValueError(f"not a cost: {ratio}")
+    return _Level(value, [value])

@@ -7,68 +7,89 @@ anything is drawn and may be cut, the others are told their length first.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from numpy.random import Generator
 
+from localspec.errors import ModelError
+from localspec.spec.advice import advise
 from localspec.spec.controller import LADDER, PLAIN, Choice, Controller, Option
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Drafter, Round, Tokens
 
+_FAILURES = 3  # in a row: then the drafter is left alone
+
 
 class Auto:
-    """`members` in order of preference. Those with a true `free` attribute propose with certainty and in microseconds,
-    so they are asked before the choice; the others after it."""
+    """`members` in order of preference, all with names of their own; at most `longest` tokens per draft.
 
-    def __init__(self, members: Sequence[Drafter], controller: Controller, name: str = "auto") -> None:
+    Those with a true `free` attribute propose with certainty and in microseconds, so they are asked before the
+    choice; the others after it. `problems` holds the reason of each member that failed too often.
+    """
+
+    def __init__(
+        self, members: Sequence[Drafter], controller: Controller, name: str = "auto", longest: int = LADDER[-1]
+    ) -> None:
         self.name = name
         self.controller = controller
         self.choice: Choice = PLAIN
+        self.problems: dict[str, str] = {}
+        self._longest = longest
         self._members = {member.name: member for member in members}
+        self._free = {name for name, member in self._members.items() if getattr(member, "free", False)}
+        self._found: dict[str, Draft] = {}  # what the free members propose for this round
+        self._failures: Counter[str] = Counter()
 
     def next(self) -> int:
-        return LADDER[-1]
+        return self._longest
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
-        found: dict[str, Draft] = {}
-        options = []
-        for name, member in self._members.items():
-            if getattr(member, "free", False):
-                found[name] = draft = member.draft(context, limit, sampling, rng)
-                options.append(Option(name, len(draft.tokens), draft.evidence))
-            else:
-                options.append(Option(name, limit))
+        self._found = {name: self._ask(name, context, limit, sampling, rng) for name in self._usable(self._free)}
+        options = [Option(name, len(d.tokens), d.evidence, free=True) for name, d in self._found.items()]
+        options += [Option(name, limit) for name in self._usable(self._members.keys() - self._free)]
         self.choice = choice = self.controller.choose(options)
         if choice.k == 0:
             return Draft()
-        if choice.source in found:
-            whole = found[choice.source]
+        if choice.source in self._found:
+            whole = self._found[choice.source]
             return replace(whole, tokens=whole.tokens[: choice.k])
-        return self._members[choice.source].draft(context, choice.k, sampling, rng)
+        return self._ask(choice.source, context, choice.k, sampling, rng)
 
     def observe(self, round: Round) -> None:
-        # Where there was no room to draft, nobody was asked: the last choice is an old one.
-        choice = self.choice if round.limit else PLAIN
-        self.controller.learn(choice.source, choice.evidence, round.tested, round.accepted)
-        self.controller.observe(
-            choice,
-            drafted=len(round.drafted),
-            emitted=len(round.emitted),
-            draft_s=round.draft_s,
-            pass_s=round.total_s - round.draft_s,
-        )
+        if round.limit:
+            self.controller.observe(self.choice, round, self._found)
+        else:  # no room to draft: nobody was asked, and the last choice is an old one
+            self.controller.observe(PLAIN, round)
 
     @property
     def why(self) -> str:
         """The last choice and its reason, for people."""
         choice = self.choice
-        if choice.speedup is None:
-            return "measuring plain decoding" if choice.k == 0 else f"{choice.source}, k={choice.k}"
-        if choice.k == 0:
-            return f"off: the best draft would give {choice.speedup:.2f}x"
-        probe = ", a trial" if choice.instead_of else ""
-        return f"{choice.source}, k={choice.k}, {choice.speedup:.1f}x{probe}"
+        if choice.k > 0:
+            speed = "" if choice.speedup is None else f", {choice.speedup:.1f}x"
+            return f"{choice.source}, k={choice.k}{speed}{', a trial' if choice.trial else ''}"
+        if self.controller.measuring or choice.trial:
+            return "measuring plain decoding"
+        if not choice.rival:
+            return "off: nothing to propose here"
+        return f"off: {advise(self.controller, choice.rival).sentence}"
 
     def close(self) -> None:
         """The members belong to whoever made them."""
+
+    def _usable(self, names: set[str]) -> list[str]:
+        return [name for name in self._members if name in names and name not in self.problems]
+
+    def _ask(self, name: str, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
+        """A failure of a drafter costs its draft, never the answer."""
+        try:
+            draft = self._members[name].draft(context, limit, sampling, rng)
+        except ModelError as error:
+            self._failures[name] += 1
+            if self._failures[name] >= _FAILURES:
+                self.problems[name] = f"{name} is left out, it failed {_FAILURES} times in a row: {error.message}"
+            return Draft()
+        self._failures[name] = 0
+        return draft
