@@ -37,12 +37,14 @@ def eagle3(
     pieces: Pieces | None = None,
     seed: int = 21,
     extra: Mapping[str, Any] | None = None,
+    drop: str = "",
 ) -> Path:
-    """With `own` False the embeddings and the output are the target's."""
+    """With `own` False the embeddings and the output are the target's. The tensor `drop` is left out."""
     pieces, w = pieces or bpe(), Random(seed)
     tensors: Tensors = {"fc.weight": w(embd, 3 * target_width), "output_norm.weight": ones(embd)}
     tensors |= _layer(w, embd, 2, embd // 2) | feed_forward(w, "blk.0", embd, 128)
     tensors |= _vocabulary(w, pieces, embd, own, d2t)
+    tensors.pop(drop, None)
     return _eagle3(path, tensors, pieces, layers, target_width, 2, dict(extra or {}))
 
 
@@ -58,8 +60,9 @@ def dflash(
     pieces: Pieces | None = None,
     seed: int = 22,
     extra: Mapping[str, Any] | None = None,
+    drop: str = "",
 ) -> Path:
-    """`markov` makes it a DSpark head."""
+    """`markov` makes it a DSpark head. The tensor `drop` is left out."""
     pieces, heads, head, ff, w = pieces or bpe(), 2, embd // 2, 128, Random(seed)
     tensors: Tensors = {"fc.weight": w(embd, len(layers) * embd)}
     tensors |= {"enc.output_norm.weight": ones(embd), "output_norm.weight": ones(embd)}
@@ -71,6 +74,7 @@ def dflash(
     if markov:
         rows = len(pieces.texts) if d2t is None else d2t.size
         tensors |= {"markov_w1.weight": w(len(pieces.texts), 16), "markov_w2.weight": w(rows, 16) * 5}
+    tensors.pop(drop, None)
     keys = dims(embd, 2, heads, ff, 2048) | {
         "$.target_layers": list(layers),
         "$.block_size": block_size,
@@ -112,7 +116,7 @@ def _vocabulary(w: Random, pieces: Pieces, embd: int, own: bool, d2t: np.ndarray
         tensors |= {"token_embd.weight": w(v, embd) * 5}
     if own or d2t is not None:
         output = w(v, embd)
-        tensors |= {"output.weight": output if d2t is None else output[d2t]}
+        tensors |= {"output.weight": output if d2t is None else output[d2t % v]}
     return tensors if d2t is None else tensors | {"d2t": d2t}
 
 

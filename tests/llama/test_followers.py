@@ -72,17 +72,26 @@ def truths(other: LlamaModel) -> Any:
 
 
 class TestGreedy:
-    @every_head
+    @pytest.mark.parametrize("length", [400, 700])
+    @one_of_each
     def test_the_text_is_that_of_plain_decoding(
-        self, model: LlamaModel, drafter: Follower, truths: Any, name: str
+        self, model: LlamaModel, drafter: Follower, truths: Any, name: str, length: int
     ) -> None:
         """From before the border of a batch to behind it, and with a prompt of two batches."""
-        for length in (400, 700):
-            assert answer(model, drafter, PROMPT[:length], N) == truths(length)
+        assert answer(model, drafter, PROMPT[:length], N) == truths(length)
         assert drafter.failures == 0
 
-    @pytest.mark.parametrize("pattern", PATTERNS)
     @every_head
+    def test_every_variant_stays_in_step(
+        self, files: Files, model: LlamaModel, other: LlamaModel, drafter: Follower, truths: Any, name: str
+    ) -> None:
+        assert answer(model, drafter, PROMPT[:480], 60) == truths(480, 60)
+        context = [*model.cached, 5]
+        drafted = drafter.draft(np.array(context, np.int32), 4, GREEDY, default_rng(0))
+        assert drafted.tokens == Fresh(other, files(name))(context, 4) and drafter.failures == 0
+
+    @pytest.mark.parametrize("pattern", PATTERNS)
+    @one_of_each
     def test_however_many_tokens_are_accepted_the_head_stays_in_step(
         self,
         files: Files,
@@ -174,7 +183,7 @@ class TestTurns:
             drafted: list[int] = []
             found = answer(model, late, PROMPT[:400], N, watch=lambda _, done: drafted.append(len(done.drafted)))
             assert found == truths(400) and late.failures == 0
-        assert drafted[0] in (0, 4) and drafted.count(4) > len(drafted) - 10
+        assert drafted[0] in (0, 4) and drafted.count(4) > 0.9 * len(drafted)
 
     @one_of_each
     def test_a_context_that_the_target_has_not_read_gets_no_draft(
@@ -195,6 +204,11 @@ class TestTurns:
         read(model, [3] * 1000)
         found = answer(model, drafter, [3] * 1001, 100)
         assert len(found) == 23 and drafter.failures == 0
+        model.rewind(1010)
+        read(model, [3] * 10)
+        context = np.array([*model.cached, 3], np.int32)
+        assert len(drafter.draft(context, 64, GREEDY, default_rng(0)).tokens) == 3
+        assert drafter.failures == 0
 
 
 ALLOWED = tuple(int(token) for token in sorted(reduced(90)) if token > 2)[:4]

@@ -94,9 +94,6 @@ class Follower:
     def _heard(self, tokens: NDArray[np.int64], start: int) -> None:
         features = self._features
         try:
-            if start > features.end:  # something was missed: what the head knew no longer adjoins
-                self._context.clear()
-                features.restart(start)
             features.cut(start)
             # What lies before this decode is certain by now, so a long wait can be worked off.
             if features.end - features.first > CHUNK:

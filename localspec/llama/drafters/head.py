@@ -117,8 +117,11 @@ class HeadContext:
         self._native.check()
         batch, position = self._batch, self._position
         batch.n_tokens = n = _count(tokens, states)
-        batch.token = None if tokens is None else _copied(self._token, tokens)
-        batch.embd = None
+        batch.token = batch.embd = None
+        if tokens is not None:
+            if min(tokens) < 0 or max(tokens) >= self.n_vocab:  # beside states llama.cpp does not look at them
+                raise ModelError(f"A token is outside the vocabulary of {self.n_vocab:,}.")
+            batch.token = _copied(self._token, tokens)
         if states is not None:
             if states.shape != (n, self.input_width if tokens is None else self.width):
                 raise ModelError(f"The head can't read states of shape {states.shape}.")
