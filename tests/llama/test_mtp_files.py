@@ -18,7 +18,7 @@ from localspec.model import ModelSpec
 from localspec.spec.drafters.off import Off
 from tests import ggufs, ggufs_mtp
 from tests.llama.drafting import PROMPT, answer
-from tests.llama.test_mtp import Files, opened
+from tests.llama.test_mtp import KINDS, Files, opened
 
 
 @pytest.fixture(scope="module", name="files")
