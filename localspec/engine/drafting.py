@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 
+from localspec.errors import LocalspecError
 from localspec.llama.drafters.dflash import DFlash
 from localspec.llama.drafters.eagle3 import Eagle3
+from localspec.llama.drafters.mtp import Mtp
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
 from localspec.spec.controller import Controller
@@ -30,7 +32,7 @@ NO_HEAD = "no {} head is loaded; name one with --draft FILE"
 
 
 ON_MODEL = ("draft", "translated", "cascade")
-HEADS: dict[str, Callable[[LlamaModel, ModelSpec], Drafter]] = {"eagle3": Eagle3, "dflash": DFlash}
+HEADS: dict[str, Callable[[LlamaModel, ModelSpec], Drafter]] = {"mtp": Mtp, "eagle3": Eagle3, "dflash": DFlash}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +66,35 @@ class Drafting:
         self._makers["suffix"] = lambda: Suffix(corpus=self.corpus)
         self._makers |= {point.name: point.load() for point in entry_points(group="localspec.drafters")}
         self.reasons = dict.fromkeys(ON_MODEL, NO_DRAFT) | {name: NO_HEAD.format(name) for name in HEADS}
+        if self.target.mtp_off is None:
+            self._attach("mtp", lambda: Mtp(self.target))
+        else:
+            self.reasons["mtp"] = self.target.mtp_off
         if self.companion is not None:
             self._accompany(self.companion)
         for name in self._makers:
             self.reasons.pop(name, None)
 
+    def _attach(self, name: str, make: Callable[[], Drafter]) -> None:
+        """Build a head now: one that can't be built is a reason from the start, not a surprise in mid-answer."""
+        try:
+            self._built[name] = head = make()
+        except LocalspecError as error:
+            self.reasons[name] = error.message
+        else:
+            self._makers[name] = lambda: head
+
     def _accompany(self, companion: Companion) -> None:
         target, name = self.target, companion.method
         if name in HEADS:
-            self._makers[name] = lambda: HEADS[name](target, companion.spec)
+            self._attach(name, lambda: HEADS[name](target, companion.spec))
         elif (model := companion.model) is not None:
             if name == "draft":
                 self._makers[name] = lambda: ModelDrafter(model, target.n_vocab, target.vocab.eog)
             else:
                 self._makers[name] = lambda: TranslatedDrafter(model, target.n_vocab, target.vocab, model.vocab)
-        self._makers["cascade"] = lambda: Cascade([self.get("suffix"), self.get(name)])
+        if name in self._makers:
+            self._makers["cascade"] = lambda: Cascade([self.get("suffix"), self.get(name)])
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Loaded:
     @classmethod
     def load(cls, command: Load, progress: Callable[[str, float], bool]) -> Loaded:
         """`progress(role, fraction)` may return False to cancel. A draft that fails to load is left out."""
-        target = LlamaModel.load(command.target, on_progress=partial(progress, "target"))
+        target = LlamaModel.load(command.target, on_progress=partial(progress, "target"), mtp=True)
         try:
             companion, problems = companion_of(command, target, partial(progress, "draft"))
         except BaseException:
