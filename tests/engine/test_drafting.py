@@ -10,7 +10,7 @@ import pytest
 from localspec.engine.messages import Load, Ready
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
-from tests import ggufs, ggufs_mtp
+from tests import ggufs, ggufs_heads, ggufs_mtp
 from tests.conftest import Models
 from tests.engine.driver import Driver
 
