@@ -15,7 +15,7 @@ from localspec.llama.drafters.eagle3 import Eagle3
 from localspec.llama.drafters.mtp import Mtp
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
-from localspec.spec.controller import Controller
+from localspec.spec.controller import LADDER, Controller
 from localspec.spec.corpus import Corpus
 from localspec.spec.drafters.auto import Auto
 from localspec.spec.drafters.cascade import Cascade
@@ -114,11 +114,11 @@ class Drafting:
 
     def use(self, name: str, k: int | None) -> tuple[Drafter, Length]:
         """The drafter and length policy of a method; `k` None leaves the length to the controller."""
-        if name == "off":
-            return self.get(name), Fixed(0)
+        if name == "off" or k == 0:
+            return self.get("off"), Fixed(0)
         if name == "auto":
-            auto = Auto(list(self._members()), self.controller)
-            return auto, auto if k is None else Fixed(k)
+            auto = Auto(list(self._members()), self.controller, longest=k or LADDER[-1])
+            return auto, auto
         if k is not None:
             return self.get(name), Fixed(k)
         alone = Auto([self.get(name)], self.controller, name=name)

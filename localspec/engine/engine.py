@@ -135,6 +135,7 @@ class Engine:
                 tail=tail,
             )
         )
+        loaded.keep_costs()
         if loaded.earlier is not None and command.messages:  # after the answer is out: the file may be slow
             loaded.earlier.remember(outbox.tokens)
 
@@ -171,6 +172,8 @@ class Engine:
     def _decode(self, loaded: Loaded, turn: int, rounds: Iterator[Round], outbox: Outbox) -> Finish:
         for done in rounds:
             outbox.add(done)
+            for problem in loaded.failing:
+                self._notice(problem, turn)
             if loaded.decoder.reread:
                 self._notice("The model's cache was lost and the text read again in the middle of an answer.", turn)
             if done.finish is not None:

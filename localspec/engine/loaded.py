@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from localspec.chat.template import ChatTemplate, encode
+from localspec.engine import kept
 from localspec.engine.beside import Earlier, companion_of, earlier_of
-from localspec.engine.drafting import Drafting
+from localspec.engine.drafting import Companion, Drafting
 from localspec.engine.environment import environment
 from localspec.engine.messages import Environment, Generate, Load
 from localspec.engine.numerics import numerics
@@ -20,6 +21,7 @@ from localspec.methods import canonical
 from localspec.model import ModelInfo
 from localspec.spec.context import common_prefix
 from localspec.spec.controller import Controller
+from localspec.spec.costs import Costs
 from localspec.spec.decoder import SpeculativeDecoder
 from localspec.spec.drafters.auto import Auto
 from localspec.spec.drafters.off import Off
@@ -58,11 +60,16 @@ class Loaded:
         if strict and measured is not None:
             decoder.rows = min(decoder.rows, measured.widest)
         earlier, lost = earlier_of(command, target)
-        drafting = Drafting(target, companion, Controller(), earlier.corpus if earlier else None)
+        controller = Controller(_costs(target, companion))
+        drafting = Drafting(target, companion, controller, earlier.corpus if earlier else None)
         draft = companion.model if companion else None
         return cls(
             target, draft, template, decoder, drafting, earlier, command.numerics, problems=(*problems, *lost)
         )
+
+    def keep_costs(self) -> None:
+        """So that the next start begins from knowledge; it ages, and is corrected by what is seen then."""
+        kept.write(kept.place("costs", self.infos), self.drafting.controller.costs.to_dict())
 
     def close(self) -> None:
         self.drafting.close()
@@ -89,6 +96,12 @@ class Loaded:
     @property
     def eog(self) -> frozenset[int]:
         return self.target.vocab.eog
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Drafters that failed too often and are left alone, each with its reason."""
+        drafter = self.decoder.drafter
+        return tuple(drafter.problems.values()) if isinstance(drafter, Auto) else ()
 
     @property
     def why(self) -> str:
@@ -156,6 +169,16 @@ class Loaded:
     def common(self, prompt: list[int]) -> int:
         """How many tokens of the prompt stand in the cache already."""
         return common_prefix(self.target.cached, prompt[:-1])
+
+
+def _costs(target: LlamaModel, companion: Companion | None) -> Costs:
+    """What rounds cost here when these models ran last; nothing known where they never did."""
+    models = (target, companion.model if companion else None)
+    saved = kept.read(kept.place("costs", tuple(model.info for model in models if model is not None)))
+    try:
+        return Costs.from_dict(saved) if saved else Costs()
+    except ValueError:
+        return Costs()
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,44 @@
+"""What was measured on this machine and is worth keeping: small JSON files in the cache folder.
+
+A file that can't be read or written costs the time of a measurement, nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from localspec import __version__, config
+from localspec.llama import devices
+from localspec.model import ModelInfo
+
+
+def place(kind: str, models: tuple[ModelInfo, ...]) -> Path:
+    """Where measurements of that kind are kept for these models, with everything that they may depend on."""
+    parts = [
+        (m.fingerprint, m.n_ctx, m.gpu_layers, m.threads, m.flash_attn, m.cache_type_k, m.cache_type_v)
+        for m in models
+    ]
+    machine = (devices.cpu_name(), [(device.backend, device.description) for device in devices.list_devices()])
+    key = sha256(repr((parts, machine, __version__, devices.versions())).encode()).hexdigest()[:32]
+    return config.cache_dir() / kind / f"{key}.json"
+
+
+def read(place: Path) -> Any:
+    """None where there is nothing of use."""
+    try:
+        return json.loads(place.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def write(place: Path, found: Any) -> None:
+    part = place.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(found), "utf-8")
+        part.replace(place)
