@@ -189,16 +189,21 @@ class TestGreedy:
         drafted = drafter.draft(np.array(context, np.int32), K, GREEDY, default_rng(0))
         assert drafted.tokens == fresh(context) and drafter.failures == 0
 
-    def test_made_in_mid_text(self, files: Files, model: LlamaModel, truths: Any, name: str) -> None:
-        answer(model, Off(), PROMPT[:400], 50, sampling=GREEDY)
-        drafted: list[int] = []
-        with closing(Mtp(model, files(name)[1], unsure=0.0)) as late:
-            text = answer(
-                model, late, PROMPT[:400], 100, sampling=GREEDY, watch=lambda _, d: drafted.append(len(d.drafted))
-            )
-            assert late.failures == 0
-        assert text == truths(400, 100)
-        assert sum(drafted) > 200
+    def test_made_in_the_middle_of_an_answer(self, files: Files, model: LlamaModel, truths: Any, name: str) -> None:
+        decoder, drafted, made = SpeculativeDecoder(model, Off(), Fixed(K)), count(), list[Mtp]()
+
+        def watch(context: list[Token], done: Round) -> None:
+            if len(context) == 420:
+                made.append(Mtp(model, files(name)[1], unsure=0.0))
+                decoder.drafter = made[0]
+            elif done.drafted:
+                next(drafted)
+
+        assert answer(model, Off(), PROMPT[:400], 100, sampling=GREEDY, watch=watch, decoder=decoder) == truths(
+            400, 100
+        )
+        assert next(drafted) > 50 and made[0].failures == 0
+        made[0].close()
 
 
 @pytest.mark.parametrize("predicted", [1, 3])
