@@ -14,7 +14,7 @@ def numerics(model: LlamaModel, *, deep: bool) -> Numerics | None:
     """None where drafts can't be checked at all: then the width of a batch changes nothing."""
     if model.speculation_off:
         return None
-    places = [kept.place(f"numerics-{depth}", (model.info,)) for depth in ("deep", "quick")]
+    places = [kept.place(f"numerics/{depth}", (model.info,)) for depth in ("deep", "quick")]
     known = next(filter(None, (_restored(kept.read(place)) for place in (places[:1] if deep else places))), None)
     if known is not None:
         return known

@@ -118,7 +118,7 @@ def test_a_damaged_file_is_measured_anew_and_replaced(
     run: Loading, probes: list[bool], cache: Path, content: str
 ) -> None:
     run()
-    (kept,) = cache.iterdir()
+    (kept,) = cache.rglob("*.json")
     kept.write_text(content)
     run()
     assert len(probes) == 2
