@@ -91,6 +91,10 @@ def prove(
 ) -> Proof:
     """`tell` hears what is being done. Without `methods`, all that work with what is loaded."""
     started = perf_counter()
+    for method in methods or ():
+        if method not in loaded.drafting.methods:
+            reason = loaded.drafting.reasons.get(method, "it is not available")
+            raise LocalspecError(f"There is nothing to prove for {method!r}: {reason}.", "Leave --method out.")
     tell("numerics of the target")
     loaded.target.info = replace(loaded.target.info, numerics=numerics(loaded.target, deep=True))
     loaded.choose("off", None, verifier)
@@ -111,7 +115,7 @@ def prove(
         strict=loaded.numerics == "strict",
         verifier=verifier,
         methods=tuple(proofs),
-        unavailable=tuple(loaded.drafting.reasons.items()),
+        unavailable=() if methods else tuple(loaded.drafting.reasons.items()),
         seconds=perf_counter() - started,
     )
 

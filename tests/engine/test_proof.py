@@ -210,6 +210,11 @@ def test_it_says_what_it_does(loaded: Loading) -> None:
     assert [line for line in heard if line.startswith("lookup")] == ["lookup: greedy text", "lookup: draws"]
 
 
+def test_a_method_that_is_not_there_is_refused_with_its_reason(loaded: Loading) -> None:
+    with pytest.raises(LocalspecError, match="no draft model"):
+        proved(loaded(), "draft")
+
+
 def test_a_context_without_room_for_the_prompts_is_refused(loaded: Loading) -> None:
     with pytest.raises(LocalspecError, match="too small"):
         prove(loaded(n_ctx=256), replace(SMALL, tokens=240))
