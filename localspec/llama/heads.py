@@ -100,7 +100,9 @@ def fit(path: str, target: Header) -> Head:
     """The head, if it can draft for this target on this build; else a ModelLoadError with the reason."""
     head = read(path)
     if reason := hidden.missing(head.kind):
-        raise ModelLoadError(path, reason, "Use another --method.")
+        raise ModelLoadError(
+            path, reason, "Reinstall the llama-cpp-python that localspec names, or use another --method."
+        )
     if reason := misfit(head, target):
         raise ModelLoadError(path, reason, _OTHER_TARGET)
     return head

@@ -103,14 +103,11 @@ _found = probe(lc._lib)
 
 
 def missing(feature: str) -> str | None:
-    """Why the drafters of this name can't run on this build, as a sentence; None when they can."""
+    """Why the drafters of this name can't run on this build, as a sentence without its end; None when they can."""
     names = [symbol.name for symbol in FEATURES[feature] if symbol.name not in _found]
     if not names:
         return None
-    return (
-        f"{feature} can't run: this build of llama.cpp ({version()}) does not export {', '.join(names)}; "
-        "reinstall the llama-cpp-python that localspec names."
-    )
+    return f"{feature} can't run: this build of llama.cpp ({version()}) does not export {', '.join(names)}"
 
 
 def keep_nextn(context: Pointer, *, masked: bool) -> None:

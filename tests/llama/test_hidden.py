@@ -10,6 +10,8 @@ import pytest
 
 from localspec.errors import ModelError, ModelLoadError
 from localspec.llama import hidden
+from localspec.llama.drafters.features import Features
+from localspec.llama.model import LlamaModel
 from localspec.llama.native import Native, lc
 from tests import ggufs, ggufs_heads
 from tests.conftest import Load, Models
@@ -121,6 +123,41 @@ class TestStates:
         model.decode(TEXT, rows=1)
         with pytest.raises(ModelError, match="kept no hidden states"):
             hidden.nextn(context, 1, 64)
+
+
+class TestFeatures:
+    """The rows that wait for a head."""
+
+    @pytest.fixture
+    def model(self, tmp_path: Path, load: Load) -> LlamaModel:
+        return load(str(ggufs_heads.target(tmp_path / "target.gguf")))
+
+    def test_layers_stand_side_by_side_in_their_order(self, model: LlamaModel) -> None:
+        _, context = model.lend(Native())
+        features = Features(context, (3, 0, 1), 64)
+        model.decode(TEXT, rows=0)
+        features.add(len(TEXT))
+        expected = [hidden.layer(context, layer, len(TEXT), 64) for layer in (3, 0, 1)]
+        assert np.array_equal(features[0 : len(TEXT)], np.concatenate(expected, axis=1))
+
+    def test_cutting_dropping_and_adding_keep_each_row_at_its_position(self, model: LlamaModel) -> None:
+        """Against a dictionary from position to row, over many random steps."""
+        _, context = model.lend(Native())
+        features, known, rng = Features(context, (2,), 64), dict[int, np.ndarray](), np.random.default_rng(3)
+        for _ in range(300):
+            held = len(model.cached)
+            if held > 200 or rng.random() < 0.3:
+                model.rewind(int(rng.integers(max(0, held - 80), min(held, 200) + 1)))
+            start, count = len(model.cached), int(rng.integers(1, 40))
+            model.decode(rng.integers(3, 260, size=count), rows=0)
+            features.cut(start)
+            features.add(count)
+            known |= dict(enumerate(hidden.layer(context, 2, count, 64), start))
+            if rng.random() < 0.3:
+                features.drop(int(rng.integers(features.first, features.end + 1)))
+            assert features.end == start + count
+            for position in range(features.first, features.end):
+                assert np.array_equal(features[position : position + 1][0], known[position])
 
 
 class Tensors(dict[str, np.ndarray]):
