@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from numpy.random import Generator, default_rng
 
@@ -15,6 +16,7 @@ from localspec.chat.message import Message
 from localspec.engine.messages import Emitted, Event, Finished, Prefill, Stop
 from localspec.llama import load as loading
 from localspec.llama.checkpoints import Ring
+from localspec.llama.drafters.mtp import Mtp
 from localspec.llama.model import LlamaModel
 from localspec.llama.native import lc
 from localspec.spec.decoder import SpeculativeDecoder
@@ -23,9 +25,11 @@ from localspec.spec.drafters.off import Off
 from localspec.spec.length import Fixed
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Drafter, Finish, LanguageModel, Round, Token, Tokens
+from tests import ggufs_mtp
 from tests.conftest import Load, Models
 from tests.engine.driver import Driver
 from tests.fakes import FakeModel, ScriptedDrafter, never, rambling
+from tests.llama.drafting import read
 
 # Tiny random models repeat one token for ever; with a penalty their text wanders and hangs on the whole state.
 GREEDY = Sampling(temperature=0, frequency_penalty=0.6, penalty_last_n=64)
@@ -124,6 +128,31 @@ def test_greedy_text_does_not_depend_on_what_is_drafted_or_accepted(kind: Kind, 
     rounds = answer(model, Lookup(), 8, repeated, 100)
     assert text(rounds) == again
     assert any(done.drafted for done in rounds)
+
+
+@pytest.mark.parametrize("snapshots", [0, 8])
+def test_prediction_layers_on_a_state_that_steps_back(
+    tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch, snapshots: int
+) -> None:
+    """Whether rejected tokens are undone or accepted ones read again, the layers hear of each token once."""
+    monkeypatch.setattr(loading, "SNAPSHOTS", snapshots)
+    path = str(ggufs_mtp.qwen35(tmp_path / "mtp.gguf"))
+    model, other = (load(path, n_ctx=1024, mtp=True, **F32) for _ in range(2))
+    plain = text(answer(other, Off(), 0))
+    drafter = Mtp(model, unsure=0.0)
+    rounds = answer(model, drafter, 12)
+    assert text(rounds) == plain and drafter.failures == 0
+    drafts = [done.drafted for done in rounds[-100:-20]]
+    assert sum(map(len, drafts)) > 800
+    context = [*PROMPT, *plain[:200]]
+    answer(model, Forced([*PROMPT, *plain], PATTERNS["random"]), 12, n=200)
+    other.rewind(0)
+    fresh = Mtp(other, unsure=0.0)
+    read(other, context[:-1])
+    first, second = (
+        d.draft(np.array(context, np.int32), 4, GREEDY, default_rng(0)).tokens for d in (drafter, fresh)
+    )
+    assert len(first) == 4 and first == second
 
 
 def test_a_cache_that_loses_its_text_costs_time_and_nothing_else() -> None:
