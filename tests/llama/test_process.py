@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests import ggufs
+from tests import ggufs, ggufs_mtp
 from tests.conftest import Models
 
 CONTRACT = """
 import json, sys
+from localspec.llama.drafters.mtp import Mtp
 from localspec.llama.load import load_vocab
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
@@ -19,8 +20,8 @@ from localspec.model import ModelSpec
 files = json.loads(sys.argv[1])
 
 def load(name, **options):
-    rows = options.pop("max_rows", 65)
-    return LlamaModel.load(ModelSpec(files[name], threads=1, **({"n_ctx": 256} | options)), max_rows=rows)
+    rows, mtp = options.pop("max_rows", 65), options.pop("mtp", False)
+    return LlamaModel.load(ModelSpec(files[name], threads=1, **({"n_ctx": 256} | options)), max_rows=rows, mtp=mtp)
 
 model, closed = load("noise", max_rows=4), load("noise")
 closed.close()
@@ -45,6 +46,10 @@ requests = {
     "file with odd experts": lambda: load("experts"),
     "file with an odd rope": lambda: load("rope"),
     "truncated file": lambda: load("short"),
+    "prediction layers that were not loaded": lambda: Mtp(load("mtp")),
+    "prediction layers that are only claimed": lambda: Mtp(load("claims", mtp=True)),
+    "prediction layers of another width": lambda: Mtp(load("mtp"), ModelSpec(files["wide"])),
+    "prediction layers for another cache": lambda: Mtp(load("noise"), ModelSpec(files["sharing"])),
     "unknown architecture": lambda: load("unknown"),
 }
 for name, request in requests.items():
@@ -71,6 +76,10 @@ def test_nothing_that_is_asked_of_the_wrapper_ends_the_process(models: Models, t
         "experts": file("experts", extra={"llama.expert_count": 2}),
         "rope": file("rope", extra={"llama.rope.scaling.type": "weird"}),
         "short": str(tmp_path / "short.gguf"),
+        "mtp": str(ggufs_mtp.qwen35(tmp_path / "mtp.gguf")),
+        "claims": str(ggufs_mtp.qwen35(tmp_path / "claims.gguf", without=("",))),
+        "wide": str(ggufs_mtp.qwen35_head(tmp_path / "wide.gguf", extra={"$.embedding_length": 96})),
+        "sharing": str(ggufs_mtp.assistant(tmp_path / "sharing.gguf")),
     }
     Path(files["short"]).write_bytes(Path(files["noise"]).read_bytes()[:-1000])
     done = run(CONTRACT, json.dumps(files))
