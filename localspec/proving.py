@@ -117,9 +117,11 @@ def _difference(found: Difference, pieces: Sequence[bytes]) -> str:
         "the end" if token == NONE else repr(pieces[token].decode(errors="replace"))
         for token in (found.other, found.plain)
     )
+    weighed = f"; gap of the logits {found.gap:.2g}, noise {found.noise:.2g} at {found.rows} rows" * (
+        found.rows > 0
+    )
     return (
-        f"prompt {found.prompt}, token {found.position + 1}: {wrote} instead of {wanted}; gap of the logits "
-        f"{found.gap:.2g}, noise {found.noise:.2g} at {found.rows} rows: {found.verdict}"
+        f"prompt {found.prompt}, token {found.position + 1}: {wrote} instead of {wanted}{weighed}: {found.verdict}"
     )
 
 
@@ -162,5 +164,8 @@ def document(proof: Proof, loaded: Loaded) -> dict[str, Any]:
 def _method(method: MethodProof, proof: Proof) -> dict[str, Any]:
     return asdict(method) | {
         "passed": method.passed(proof.limit, strict=proof.strict),
-        "differences": [asdict(found) | {"verdict": found.verdict} for found in method.differences],
+        "differences": [
+            asdict(found) | {"verdict": found.verdict, "gap": found.gap if found.rows else None}
+            for found in method.differences
+        ],
     }

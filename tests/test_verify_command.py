@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from typing import Any
 
 import pytest
@@ -88,6 +89,18 @@ def test_a_wrong_rule_fails_with_its_reasons(
     found = json.loads(capsys.readouterr().out)
     assert found["passed"] is False
     assert {difference["verdict"] for difference in found["methods"][0]["differences"]} == {"BUG"}
+
+
+def test_a_text_that_does_not_end_is_a_bug_without_figures(
+    models: Models, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endless = Difference(prompt=2, position=0, plain=NONE, other=3 + ord("x"), gap=inf, noise=0.0, rows=0)
+    monkeypatch.setattr("localspec.engine.proof.compare", lambda *_: endless)
+    assert here(models) == 1
+    assert "prompt 2, token 1: 'x' instead of the end: BUG" in capsys.readouterr().out
+    assert here(models, as_json=True) == 1
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert found["methods"][0]["differences"][0]["gap"] is None
 
 
 def test_lossy_acceptance_gets_no_verdict_but_a_measure(home: dict[str, str], models: Models) -> None:

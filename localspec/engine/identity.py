@@ -22,7 +22,8 @@ NONE: Token = -1  # where a text has ended
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The first place where two texts part. `gap` is what the target, asked alone, gives the plain token more than
-    the other one; `noise` the largest change of a logit when it is asked for `rows` rows at once."""
+    the other one; `noise` the largest change of a logit when it is asked for `rows` rows at once. Where one text
+    ended and the other went on there is nothing to ask: `rows` is 0."""
 
     prompt: int
     position: int
