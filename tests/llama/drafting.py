@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,12 @@ class Files:
         if not path.exists():
             (HEADS | {"target": target})[name](path)
         return str(path)
+
+
+def open_target(files: Files) -> Iterator[LlamaModel]:
+    model = LlamaModel.load(ModelSpec(files("target"), threads=1, n_ctx=1024))
+    yield model
+    model.close()
 
 
 def head(model: LlamaModel, path: str, **options: Any) -> Follower:
