@@ -27,7 +27,7 @@ from localspec.spec.types import Round, Token
 from localspec.spec.verify import VERIFIERS
 from tests import ggufs, ggufs_mtp
 from tests.llama.drafting import PATTERNS, PROMPT, Forced, answer, read
-from tests.llama.test_followers import ALLOWED, Plain, emit
+from tests.llama.test_head_law import ALLOWED, Plain, emit
 from tests.spec import laws
 from tests.spec.enumeration import law
 
