@@ -21,6 +21,7 @@ from localspec.llama.model import LlamaModel
 from localspec.llama.native import lc
 from localspec.spec.decoder import SpeculativeDecoder
 from localspec.spec.drafters.lookup import Lookup
+from localspec.spec.drafters.model import ModelDrafter
 from localspec.spec.drafters.off import Off
 from localspec.spec.length import Fixed
 from localspec.spec.settings import Sampling
@@ -128,6 +129,31 @@ def test_greedy_text_does_not_depend_on_what_is_drafted_or_accepted(kind: Kind, 
     rounds = answer(model, Lookup(), 8, repeated, 100)
     assert text(rounds) == again
     assert any(done.drafted for done in rounds)
+
+
+@pytest.mark.parametrize("accepted", ["all", "some"])
+def test_a_draft_model_of_the_class_stays_in_step_and_never_reads_the_text_again(
+    kind: Kind, models: Models, load: Load, monkeypatch: pytest.MonkeyPatch, accepted: str
+) -> None:
+    target, draft = (load(models(kind.model), n_ctx=1024, **kind.spec) for _ in range(2))
+    plain, read_by_draft, real = text(answer(target, Off(), 0)), list[int](), lc.llama_decode
+
+    def decode(context: Any, batch: Any) -> int:
+        read_by_draft.extend([batch.n_tokens] * (context == draft._context))
+        return int(real(context, batch))
+
+    monkeypatch.setattr(lc, "llama_decode", decode)
+    drafter, forced = ModelDrafter(draft, target.n_vocab), Forced([*PROMPT, *plain], PATTERNS[accepted])
+
+    class Both(Forced):
+        def draft(self, *asked: Any) -> Draft:
+            own = drafter.draft(*asked)
+            return own if accepted == "all" else forced.draft(*asked)
+
+    rounds = answer(target, Both(plain, PATTERNS[accepted]), 4)
+    assert text(rounds) == plain
+    assert accepted == "some" or all(done.accepted == len(done.drafted) for done in rounds)
+    assert sum(read_by_draft) < len(PROMPT) + 4 * len(rounds) + len(plain)
 
 
 @pytest.mark.parametrize("snapshots", [0, 8])
