@@ -161,6 +161,21 @@ def test_a_difference_is_explained_by_the_logits_of_the_target(loaded: Loading) 
     assert compare(model, 2, prompt, plain, rounds) is None
 
 
+def test_the_noise_that_wide_passes_left_in_the_cache_counts(loaded: Loading) -> None:
+    """A single row parts from plain decoding as well, where the text before it was written in batches."""
+    model = loaded(flash_attn="off")  # F32 weights: one row and several differ in the last bits
+    prompt = model.target.vocab.tokenise("abcabcabcabc", special=False, bos=False)
+    model.choose("off", None)
+    rounds = greedy(model, prompt, 6)
+    plain = text(rounds)
+    wide = replace(rounds[0], drafted=tuple(plain[:2]), emitted=tuple(plain[:3]), accepted=2)
+    other = replace(rounds[3], emitted=(plain[3] + 1,))
+    found = compare(model, 1, prompt, plain, [wide, other])
+    assert found is not None
+    assert found.rows == 3
+    assert 0 < found.noise < 1e-4
+
+
 def test_an_answer_that_goes_on_or_ends_early_is_a_bug(loaded: Loading) -> None:
     model = loaded()
     prompt = model.target.vocab.tokenise("abcabc", special=False, bos=False)
