@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint, entry_points
+
 from localspec.errors import UnknownName
 
 METHODS = ("auto", "off", "lookup", "suffix", "draft", "translated", "cascade", "mtp", "eagle3", "dflash")
@@ -32,6 +34,11 @@ ALIASES = {
 def canonical(name: str) -> str:
     """The method behind a name or alias; raises UnknownName with the nearest one."""
     name = ALIASES.get(name.lower(), name.lower())
-    if name not in METHODS:
-        raise UnknownName("method", name, METHODS)
+    if name not in METHODS and name not in (known := (*METHODS, *installed())):
+        raise UnknownName("method", name, known)
     return name
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Drafters that other packages bring (docs/drafters.md)."""
+    return {point.name: point for point in entry_points(group="localspec.drafters")}

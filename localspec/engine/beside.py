@@ -29,7 +29,7 @@ def companion_of(
     try:
         pairing = pair(gguf.read(target.info.path), spec.path)
         if pairing.method is None:
-            return None, (f"The draft is left out: {pairing.reason} {pairing.hint}".strip(),)
+            return None, (f"The draft is left out: {pairing.reason}. {pairing.hint}".strip(),)
         if pairing.method in HEADS:
             return Companion(pairing.method, spec), pairing.remarks
         model = LlamaModel.load(spec, on_progress=progress, role="draft")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 
 from localspec.errors import LocalspecError
 from localspec.llama.drafters.dflash import DFlash
 from localspec.llama.drafters.eagle3 import Eagle3
 from localspec.llama.drafters.mtp import Mtp
 from localspec.llama.model import LlamaModel
+from localspec.methods import installed
 from localspec.model import ModelSpec
 from localspec.spec.controller import LADDER, Controller
 from localspec.spec.corpus import Corpus
@@ -64,7 +64,7 @@ class Drafting:
             return
         self._makers["lookup"] = lambda: Lookup(*self._lookup)
         self._makers["suffix"] = lambda: Suffix(corpus=self.corpus)
-        self._makers |= {point.name: point.load() for point in entry_points(group="localspec.drafters")}
+        self._makers |= {name: point.load() for name, point in installed().items()}
         self.reasons = dict.fromkeys(ON_MODEL, NO_DRAFT) | {name: NO_HEAD.format(name) for name in HEADS}
         if self.target.mtp_off is None:
             self._attach("mtp", lambda: Mtp(self.target))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from localspec import methods
 from localspec.engine.messages import Load, Ready
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
@@ -52,6 +54,15 @@ def test_draft_model_drafts(pair: Driver) -> None:
     answer = pair.ask(PROMPT, method="draft", max_tokens=60, draft_tokens=4)
     assert answer.stats.accepted > 0
     assert {done.source for done in answer.rounds if done.drafted} == {"draft"}
+
+
+def test_drafter_of_another_package_is_a_method(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("theirs", "localspec.spec.drafters.lookup:Lookup", "localspec.drafters")
+    monkeypatch.setattr(methods, "entry_points", lambda group: [point])
+    driver = open_pair(noise)
+    assert "theirs" in ready(driver).methods
+    same_text(driver, "theirs")
+    driver.engine.close()
 
 
 def test_draft_with_another_tokeniser_is_translated(noise: str, tmp_path: Path) -> None:
