@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 _LONG, _SHORT = 0.99, 0.75  # weight of the past per observation: about the last hundred count, or the last four
-_CHANGE = 3.0  # log-likelihood by which the short memory must predict better before the long one is given up
+_CHANGE = 3.5  # log-likelihood by which the short memory must predict better before the long one is given up
 _TRUST = 2.0  # observations that the estimate of the position before is worth
 _PRIOR = 0.6  # the first position of a drafter that gives no evidence
 _LENGTH_RATE = 0.1  # moving average of whether a drafter goes on to a position
@@ -89,11 +89,14 @@ class Acceptance:
         """How many positions were ever looked at."""
         return len(self._seen.get((source, evidence), ()))
 
+    def weight(self, source: str, evidence: int, position: int = 1) -> float:
+        """On how many observations the estimate of a position rests."""
+        positions = self._seen.get((source, evidence), [])
+        return positions[position - 1].long.reached if position <= len(positions) else 0.0
+
     def classes(self, source: str) -> dict[int, float]:
-        """Its classes of evidence, with how often each was seen of late."""
-        return {
-            e: positions[0].long.reached for (s, e), positions in self._seen.items() if s == source and positions
-        }
+        """Its classes of evidence, with their weights."""
+        return {evidence: self.weight(source, evidence) for s, evidence in self._seen if s == source}
 
     def expected(self, source: str, evidence: int, k: int) -> list[float]:
         """E(0)..E(k): tokens that a round with so many drafted tokens emits, its own token included."""

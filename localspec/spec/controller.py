@@ -8,7 +8,7 @@ context, never at a token that was drawn, so the verifier stays exact (docs/exac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from localspec.spec.acceptance import Acceptance
@@ -19,8 +19,10 @@ from localspec.spec.types import Draft, Round
 # Few widths, so that each gets measured and the compute graph of each is built once.
 LADDER = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 23, 31, 47, 63)
 MARGIN = 1.02  # below this the measurement is noise, and plain decoding is the calm choice
-DEEPER = "deeper"  # the trial of a longer draft by the drafter that wins
+LONGER, SHORTER = "longer", "shorter"  # trials of other draft lengths by the drafter that wins
 _PLAIN_SAMPLES = 3  # plain rounds before anything is chosen: their median stands a stall
+_SEEN = 2.5  # observations (which fade) before an estimate is believed: three, since two may be luck
+_LITTLE = 10.0  # observations below which an estimate is so vague that it is worth a trial sooner
 _PROMISING = 1.3  # tokens per round below which a trial of a drafter that is watched anyway can't pay
 
 
@@ -68,25 +70,22 @@ class Controller:
         options = [option for option in options if option.available > 0]
         if self.measuring or not options:
             return PLAIN
-        curves = [self.curve(option) for option in options]
+        curves = [self.speedups(option) for option in options]
         # What was never seen is not believed: it begins as a trial, or is watched first.
-        seen = [max(c, key=_speed) for o, c in zip(options, curves, strict=True) if self._depth(o)]
+        seen = [_fastest(o, curve) for o, curve in zip(options, curves, strict=True) if self._weight(o) > _SEEN]
         best = max(seen, key=_speed, default=PLAIN)
         if _speed(best) < MARGIN:
             best = Choice("off", 0, speedup=best.speedup, rival=best.source)
         return self._trial(best, options, curves) or best
 
-    def curve(self, option: Option) -> list[Choice]:
-        """The draft lengths that are possible, with their speed-ups. None is more than about twice as long as what
-        was seen before, so that a wrong guess of the costs costs little."""
-        most = min(option.available, 2 * self._depth(option) + 1)
+    def speedups(self, option: Option) -> dict[int, float]:
+        """By draft length, as far as it is possible. None is more than about twice as long as what was seen before,
+        of this kind of draft and on this machine, so that a wrong guess costs little."""
+        depth = self.acceptance.depth(option.source, option.evidence)
+        most = min(option.available, 2 * depth + 1, 2 * self.costs.widest - 1)
         expected = self.acceptance.expected(option.source, option.evidence, most)
         drafted = self.acceptance.drafted(option.source, most)
-        return [
-            Choice(option.source, k, option.evidence, expected[k] / self._cost(option.source, drafted[k]))
-            for k in LADDER
-            if k <= most
-        ]
+        return {k: expected[k] / self._cost(option.source, drafted[k]) for k in LADDER if k <= most}
 
     def observe(self, choice: Choice, round: Round, watched: Mapping[str, Draft] | None = None) -> None:
         """What the round really cost and gave. `watched` are the proposals of the free drafters, used or not."""
@@ -120,32 +119,53 @@ class Controller:
         self.acceptance.observe_length(choice.source, choice.k, drafted)
         self.costs.observe_draft(choice.source, drafted, round.draft_s, in_step=self._last == choice.source)
 
-    def _trial(self, best: Choice, options: Sequence[Option], curves: Sequence[Sequence[Choice]]) -> Choice | None:
-        arms: dict[str, Choice] = {}
-        for option, curve in zip(options, curves, strict=True):
-            if option.source != best.source:
-                if self._promising(option):
-                    arms[option.source] = curve[0]
-            elif longer := [choice for choice in curve if choice.k > best.k]:
-                arms[DEEPER] = max(longer, key=_speed)
+    def _trial(
+        self, best: Choice, options: Sequence[Option], curves: Sequence[Mapping[int, float]]
+    ) -> Choice | None:
+        top = _speed(best) if best.k > 0 else 1.0
+        arms: dict[str, tuple[Choice, float]] = {}  # what could be tried, and its expected loss
         if best.k > 0:
-            arms["off"] = replace(PLAIN, speedup=1.0)
-        top = max(1.0, _speed(best)) if best.k else 1.0
-        losses = {what: self._cost(arm.source, arm.k) * (1 - _speed(arm) / top) for what, arm in arms.items()}
-        what = self._trials.due(losses, parked=best.k == 0)
-        return replace(arms[what], trial=what) if what else None
+            arms["off"] = PLAIN, 1 - 1 / top
+        for option, curve in zip(options, curves, strict=True):
+            if option.source == best.source:
+                for what, arm in _other_lengths(option, curve, best.k):
+                    arms[what] = arm, self._loss(arm, top)
+            elif self._promising(option):
+                arm = _fastest(option, {1: curve[1]})
+                arms[option.source] = arm, self._loss(arm, top)
+        due = self._trials.due({what: loss for what, (_, loss) in arms.items()}, parked=best.k == 0)
+        return replace(arms[due][0], trial=due) if due else None
+
+    def _loss(self, arm: Choice, top: float) -> float:
+        """Plain steps that a trial is expected to lose against the best, less where the estimate is vague."""
+        weight = self.acceptance.weight(arm.source, arm.evidence, arm.k)
+        return self._cost(arm.source, arm.k) * (1 - _speed(arm) / top) * weight / (weight + _LITTLE)
 
     def _promising(self, option: Option) -> bool:
         if not option.free:
             return True
-        seen = self._depth(option) > 0
+        seen = self._weight(option) > _SEEN
         return seen and self.acceptance.expected(option.source, option.evidence, 1)[1] >= _PROMISING
 
-    def _depth(self, option: Option) -> int:
-        return self.acceptance.depth(option.source, option.evidence)
+    def _weight(self, option: Option) -> float:
+        return self.acceptance.weight(option.source, option.evidence)
 
     def _cost(self, source: str, drafted: float) -> float:
         return self.costs.verify(drafted + 1) + self.costs.draft(source, drafted)
+
+
+def _fastest(option: Option, curve: Mapping[int, float]) -> Choice:
+    k = max(curve, key=curve.__getitem__)
+    return Choice(option.source, k, option.evidence, curve[k])
+
+
+def _other_lengths(option: Option, curve: Mapping[int, float], k: int) -> Iterator[tuple[str, Choice]]:
+    longer = {length: speed for length, speed in curve.items() if length > k}
+    shorter = {length: speed for length, speed in curve.items() if length < k}
+    if longer:
+        yield LONGER, _fastest(option, longer)
+    if shorter:
+        yield SHORTER, _fastest(option, shorter)
 
 
 def _speed(choice: Choice) -> float:

@@ -15,7 +15,7 @@ from statistics import median_low
 from typing import Any
 
 _SETTLING = 3  # the first samples give their median: one may be a stall, or build the graph of the width
-_STEP_RATE = 0.1  # moving average of a plain step: follows the machine within some ten rounds
+_STEP_RATE = 0.06  # moving average of a plain step: follows the machine within some twenty rounds
 _RATIO_RATE = 0.02  # of the ratios, which hardly move: else they and the step drift apart together
 _STALL = math.log(1.2)  # a sample further off than this counts as this far: a stall is not a trend
 _GROWTH = 0.15  # cost of one more row where none was measured: optimistic, so that it is tried
@@ -62,6 +62,11 @@ class Costs:
         """Seconds of a plain step, None before one was seen."""
         return self._step.ratio if self._step.first else None
 
+    @property
+    def widest(self) -> int:
+        """The most rows that a pass was seen with."""
+        return int(max(self._rows, default=1))
+
     def observe(self, rows: int, seconds: float) -> None:
         """A pass over `rows` rows took so long, drafting aside."""
         value = math.log(max(seconds, 1e-9))
@@ -91,15 +96,16 @@ class Costs:
             self._drafts.setdefault(source, _Level()).observe(ratio, _STEP_RATE)
 
     def verify(self, rows: float) -> float:
-        """A pass over `rows` rows: measured, else from the measured neighbours."""
+        """A pass over `rows` rows: measured, else guessed from the next narrower width that was, and rather too low:
+        what is tried is corrected, what is not tried is never known."""
         if rows in self._rows:
             return self._rows[rows].ratio
         widths = [1, *sorted(self._rows)]
         at = max(1, bisect_left(widths, rows))
         near = widths[at - 1]
-        # Beyond the widest, the slope of the whole table: one step of it may be a cliff.
-        low, high = (near, widths[at]) if at < len(widths) else (1, near)
-        slope = (self._measured(high) - self._measured(low)) / (high - low) if high > low else _GROWTH
+        slope = (self._measured(near) - 1) / (near - 1) if near > 1 else _GROWTH
+        if at < len(widths):
+            slope = min(slope, (self._measured(widths[at]) - self._measured(near)) / (widths[at] - near))
         return self._measured(near) + max(0.0, slope) * (rows - near)
 
     def draft(self, source: str, tokens: float) -> float:

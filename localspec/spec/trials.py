@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_SHARE = 0.0035  # of the time, for trials
-_EARNED = 0.1  # of what was saved, into the purse: a text that changed once will change again
+_SHARE = 0.003  # of the time, for trials
+_EARNED = 0.08  # of what was saved, into the purse: a text that changed once will change again
 _PURSE = 12.0  # plain steps, at most
-_PARKED_PAUSE = 12.0  # between two trials of the same while plain decoding wins, so that the purse lasts
-_PAUSE = 4.0  # the same while a drafter wins
+_PARKED_PAUSE = 16.0  # between two trials of the same while plain decoding wins, so that the purse lasts
+_PAUSE = 8.0  # the same while a drafter wins
 _LONG_AGO = -1e9
 
 

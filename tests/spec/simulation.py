@@ -6,7 +6,7 @@ judged by expected tokens and true costs, so that luck in a run doesn't show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
@@ -108,7 +108,7 @@ class Run:
 class Machine:
     """What passes and drafts take: noisy, now and then stalled, slower as the context grows."""
 
-    table: Sequence[float] = CPU
+    table: tuple[float, ...] = CPU
     noise: float = 0.05
     stalls: float = 0.01
     growth: float = 0.0  # by how much all passes are slower after a thousand rounds
@@ -123,12 +123,13 @@ class Machine:
 @cache
 def emits(rates: Rates) -> tuple[float, ...]:
     """E(0)..E(n)"""
-    return (1.0, *accumulate(accumulate(rates, mul), initial=1.0))[1:]
+    return tuple(accumulate(accumulate(rates, mul), initial=1.0))
 
 
-def fastest(source: Source, rates: Rates, available: int, table: Sequence[float]) -> float:
+@cache
+def fastest(rates: Rates, available: int, draft: float, table: tuple[float, ...]) -> float:
     expected = emits(rates)
-    return max(expected[k] / (table[k] + source.cost * k) for k in range(available + 1))
+    return max(expected[k] / (table[k] + draft * k) for k in range(available + 1))
 
 
 def simulate(
@@ -157,11 +158,11 @@ def simulate(
             draft_s = machine.seconds(cost, r, rng)
         pass_s = machine.seconds(machine.table[len(drafted)], r, rng)
         watched = {name: drafts[name] for name, source in by_name.items() if source.free}
-        controller.observe(choice, _round(choice.source, drafted, draft_s, pass_s), watched)
+        controller.observe(choice, one_round(choice.source, drafted, draft_s, pass_s), watched)
         run.choices.append(choice)
         run.cost.append(machine.table[len(drafted)] + cost)
         run.tokens.append(emits(rates[choice.source])[len(drafted)] if drafted else 1.0)
-        best = [fastest(s, rates[n], offers[n][0], machine.table) for n, s in by_name.items()]
+        best = [fastest(rates[n], offers[n][0], s.cost, machine.table) for n, s in by_name.items()]
         run.best.append(max(1.0, *best))
     return run
 
@@ -172,14 +173,18 @@ def _draft(name: str, rates: Rates, available: int, evidence: int, rng: Generato
     return Draft(((0,) * right + (1,) * available)[:available], source=name, evidence=evidence)
 
 
-def _round(source: str, drafted: tuple[int, ...], draft_s: float, pass_s: float) -> Round:
-    accepted = drafted.index(1) if 1 in drafted else len(drafted)
+def one_round(
+    source: str, drafted: tuple[int, ...], draft_s: float, pass_s: float, emitted: int | None = None
+) -> Round:
+    """A round in which the text is zeros; with `emitted`, the answer ends on that many drafted tokens."""
+    right = drafted.index(1) if 1 in drafted else len(drafted)
+    accepted = right if emitted is None else emitted
     return Round(
         method="auto",
         source=source,
         drafted=drafted,
         accepted=accepted,
-        emitted=(0,) * (accepted + 1),
+        emitted=(0,) * (accepted + (emitted is None)),
         p=(),
         q=(),
         limit=LONGEST,
