@@ -70,12 +70,12 @@ class Costs:
     def observe(self, rows: int, seconds: float) -> None:
         """A pass over `rows` rows took so long, drafting aside."""
         value = math.log(max(seconds, 1e-9))
-        level = self._rows.get(rows)
-        if rows == 1 or level is not None:
-            self._step.observe(value - (level.value if level else 0.0), _STEP_RATE)
-        elif not self._step.first:
-            return  # a ratio to nothing
-        if rows > 1:
+        if rows == 1:
+            self._step.observe(value, _STEP_RATE)
+        elif self._step.first:
+            level = self._rows.get(rows)
+            if level is not None and level.samples >= _SETTLING:
+                self._step.observe(value - level.value, _STEP_RATE)
             self._observe_ratio(rows, value - self._step.value)
 
     def _observe_ratio(self, rows: int, ratio: float) -> None:
