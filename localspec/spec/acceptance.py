@@ -10,8 +10,8 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-_LONG, _SHORT = 0.99, 0.75  # weight of the past per observation: about the last hundred count, or the last four
-_CHANGE = 3.5  # log-likelihood by which the short memory must predict better before the long one is given up
+_LONG, _SHORT = 0.99, 0.8  # weight of the past per observation: about the last hundred count, or the last five
+_CHANGE = 4.0  # log-likelihood by which the short memory must predict better before the long one is given up
 _TRUST = 2.0  # observations that the estimate of the position before is worth
 _PRIOR = 0.6  # the first position of a drafter that gives no evidence
 _LENGTH_RATE = 0.1  # moving average of whether a drafter goes on to a position

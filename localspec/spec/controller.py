@@ -93,13 +93,12 @@ class Controller:
         self.costs.observe(drafted + 1, round.total_s - round.draft_s)
         for source, draft in (watched or {}).items():
             self._watch(source, draft, round.emitted)
-        if choice.k > 0 and choice.source not in (watched or {}):
-            self._learn(choice, round)
+        extra = self._learn(choice, round) if choice.k > 0 and choice.source not in (watched or {}) else 0.0
         self._last = choice.source
         self._trials.passed(
             choice.trial or choice.source,
             trial=bool(choice.trial),
-            cost=self._cost(choice.source, drafted),
+            cost=self._cost(choice.source, drafted) + extra,
             tokens=len(round.emitted),
             whole=0 < drafted == round.accepted,
         )
@@ -111,13 +110,15 @@ class Controller:
         right = next((i for i in range(tested) if draft.tokens[i] != emitted[i]), tested)
         self.acceptance.observe(source, draft.evidence, min(right + 1, tested), right)
 
-    def _learn(self, choice: Choice, round: Round) -> None:
+    def _learn(self, choice: Choice, round: Round) -> float:
+        """From a draft that was made for this round. Returns the plain steps that a long pause has cost."""
         drafted, tested = len(round.drafted), round.tested
         if round.accepted == drafted < choice.k and not round.cut:
             tested += 1  # it stopped by itself where it could have gone on: no token there
         self.acceptance.observe(choice.source, choice.evidence, tested, round.accepted)
         self.acceptance.observe_length(choice.source, choice.k, drafted)
-        self.costs.observe_draft(choice.source, drafted, round.draft_s, in_step=self._last == choice.source)
+        in_step = self._last == choice.source
+        return self.costs.observe_draft(choice.source, drafted, round.draft_s, in_step=in_step)
 
     def _trial(
         self, best: Choice, options: Sequence[Option], curves: Sequence[Mapping[int, float]]
@@ -139,7 +140,9 @@ class Controller:
     def _loss(self, arm: Choice, top: float) -> float:
         """Plain steps that a trial is expected to lose against the best, less where the estimate is vague."""
         weight = self.acceptance.weight(arm.source, arm.evidence, arm.k)
-        return self._cost(arm.source, arm.k) * (1 - _speed(arm) / top) * weight / (weight + _LITTLE)
+        loss = self._cost(arm.source, arm.k) * (1 - _speed(arm) / top)
+        returning = 0.0 if arm.source == self._last else self.costs.returning(arm.source)
+        return loss * weight / (weight + _LITTLE) + returning
 
     def _promising(self, option: Option) -> bool:
         if not option.free:

@@ -17,6 +17,7 @@ from typing import Any
 _SETTLING = 3  # the first samples give their median: one may be a stall, or build the graph of the width
 _STEP_RATE = 0.06  # moving average of a plain step: follows the machine within some twenty rounds
 _RATIO_RATE = 0.02  # of the ratios, which hardly move: else they and the step drift apart together
+_RETURN_RATE = 0.3  # of what it takes to come back, which depends on how long the pause was
 _STALL = math.log(1.2)  # a sample further off than this counts as this far: a stall is not a trend
 _GROWTH = 0.15  # cost of one more row where none was measured: optimistic, so that it is tried
 _DOUBT = math.log(2)  # a first sample this far above what its neighbours promise waits for a second one
@@ -51,6 +52,7 @@ class Costs:
     _step: _Level = field(default_factory=_Level)  # a plain step, in seconds
     _rows: dict[float, _Level] = field(default_factory=dict)  # a pass over so many rows
     _drafts: dict[str, _Level] = field(default_factory=dict)  # one drafted token, by drafter
+    _returns: dict[str, float] = field(default_factory=dict)  # coming back after a pause, by drafter
 
     @property
     def samples(self) -> int:
@@ -84,16 +86,22 @@ class Costs:
             self._rows[rows] = _Level(promised, [promised] if ratio > promised + _DOUBT else [])
         self._rows[rows].observe(ratio, _RATIO_RATE)
 
-    def observe_draft(self, source: str, tokens: int, seconds: float, *, in_step: bool) -> None:
+    def observe_draft(self, source: str, tokens: int, seconds: float, *, in_step: bool) -> float:
         """Drafting `tokens` tokens took so long; a call that found nothing counts as one token.
 
-        A drafter that is not `in_step`, because others had the rounds before, first reads what it missed: that can
-        show only that drafting is cheaper than believed.
+        A drafter that is not `in_step`, because others had the rounds before, first reads what it missed. That can
+        show only that drafting is cheaper than believed; what is left of it is what coming back took, and returned.
         """
-        ratio = math.log(max(seconds / max(1, tokens), 1e-9)) - self._step.value
+        steps = max(seconds, 1e-9) / self._step.ratio
+        extra = 0.0 if in_step else max(0.0, steps - self.draft(source, tokens))
+        if not in_step:
+            before = self._returns.get(source, extra)
+            self._returns[source] = before + _RETURN_RATE * (extra - before)
+        ratio = math.log(steps / max(1, tokens))
         level = self._drafts.get(source)
         if in_step or (level is not None and ratio < level.value):
             self._drafts.setdefault(source, _Level()).observe(ratio, _STEP_RATE)
+        return extra
 
     def verify(self, rows: float) -> float:
         """A pass over `rows` rows: measured, else guessed from the next narrower width that was, and rather too low:
@@ -112,6 +120,10 @@ class Costs:
         """Drafting so many tokens; nothing before it was measured, so that it is tried."""
         level = self._drafts.get(source)
         return level.ratio * tokens if level else 0.0
+
+    def returning(self, source: str) -> float:
+        """What it takes to draft after a pause, beyond the draft itself."""
+        return self._returns.get(source, 0.0)
 
     def _measured(self, rows: float) -> float:
         return 1.0 if rows == 1 else self._rows[rows].ratio

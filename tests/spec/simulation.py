@@ -74,6 +74,7 @@ class Source:
     offers: Offers = always
     by_evidence: dict[int, float] = field(default_factory=dict)
     stops: Callable[[Generator], int] = lambda rng: LONGEST
+    reads: float = 0.0  # plain steps per token that it missed, before it drafts again
 
     def rates(self, round: int, evidence: int) -> Rates:
         return flat(self.by_evidence[evidence])(round) if evidence in self.by_evidence else self.text(round)
@@ -97,6 +98,10 @@ class Run:
         """How much longer than plain decoding the first so many tokens took."""
         n = int(np.searchsorted(np.cumsum(self.tokens), tokens)) + 1
         return sum(self.cost[:n]) / sum(self.tokens[:n]) - 1
+
+    def speed(self) -> float:
+        """Expected tokens per plain step."""
+        return sum(self.tokens) / sum(self.cost)
 
     def most_common(self, start: int, end: int) -> int:
         """The draft length that was chosen most often."""
@@ -143,6 +148,7 @@ def simulate(
     """`rounds` rounds under a fresh controller, or the one that is handed in."""
     machine, controller, run = machine or Machine(), controller or Controller(), Run()
     by_name, rng = {source.name: source for source in sources}, default_rng(seed)
+    missed = dict.fromkeys(by_name, 0)
     for r in range(rounds):
         offers = {name: source.offers(r, rng) for name, source in by_name.items()}
         rates = {name: source.rates(r, offers[name][1]) for name, source in by_name.items()}
@@ -154,11 +160,15 @@ def simulate(
             source = by_name[choice.source]
             assert choice.k <= offers[source.name][0]
             drafted = drafts[source.name].tokens[: min(choice.k, source.stops(rng))]
-            cost = source.cost * len(drafted)
+            cost = source.cost * len(drafted) + source.reads * missed[source.name]
+            missed[source.name] = 0
             draft_s = machine.seconds(cost, r, rng)
         pass_s = machine.seconds(machine.table[len(drafted)], r, rng)
         watched = {name: drafts[name] for name, source in by_name.items() if source.free}
-        controller.observe(choice, one_round(choice.source, drafted, draft_s, pass_s), watched)
+        round = one_round(choice.source, drafted, draft_s, pass_s)
+        controller.observe(choice, round, watched)
+        for name in by_name.keys() - {choice.source}:
+            missed[name] += len(round.emitted)
         run.choices.append(choice)
         run.cost.append(machine.table[len(drafted)] + cost)
         run.tokens.append(emits(rates[choice.source])[len(drafted)] if drafted else 1.0)

@@ -171,6 +171,16 @@ def test_what_looks_good_and_is_not_costs_a_few_trials(source: Source) -> None:
     assert mean(run.loss(1500) for run in found) < 0.0075
 
 
+def test_a_model_that_must_read_what_it_missed_is_tried_the_more_rarely() -> None:
+    behind = Source("draft", flat(0.1), 0.1, reads=0.05)
+    found = runs(behind, machine=MACHINES["cpu"], rounds=3000)
+    assert mean(run.loss(3000) for run in found) < 0.006
+    winner = lookup(chance=1.0, mix={7: 1.0})
+    beside = runs(winner, behind, machine=MACHINES["gpu"], rounds=1500)
+    alone = runs(winner, machine=MACHINES["gpu"], rounds=1500)
+    assert mean(run.speed() for run in beside) > 0.96 * mean(run.speed() for run in alone)
+
+
 def test_plain_decoding_is_measured_first_and_briefly() -> None:
     run = simulate([draft(flat(0.9))], MACHINES["gpu"], rounds=5)
     assert [choice.k > 0 for choice in run.choices] == [False, False, False, True, True]
