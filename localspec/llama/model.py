@@ -34,7 +34,7 @@ _FAILURES = {
     2: ("The decode was aborted.", "Try again."),
     -1: ("llama.cpp refused the tokens.", "This is a bug in localspec; please report it."),
     -2: ("There was not enough memory for the computation.", "Use a smaller --n-ctx or fewer --gpu-layers."),
-    -3: ("The computation failed.", "Load the model again; `localspec doctor` shows the devices."),
+    -3: ("The computation failed.", "Load the model again; with fewer --gpu-layers if it happens again."),
 }
 
 
