@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What drafters and the automatic choice cost and gain. Three parts, each with its targets:
+"""What drafters and the automatic choice cost and gain. Four parts, each with its targets:
 
   drafting    microseconds per round and bytes per token of lookup and suffix, as the context grows to 32k tokens
   controller  regret against an oracle, and loss against plain decoding, on simulated machines and texts (no clock)
+  replay      the real answers of a model, replayed with lookup and suffix under tables of costs (no clock)
   speed       tokens per second of every method and of auto on a real model, interleaved, over a dozen prompts
 
 Usage: python scripts/bench_drafters.py PART [--model FILE] [--draft FILE] [--tokens N] [--repeats N] [--json FILE]
@@ -14,7 +15,7 @@ import argparse
 import json
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
 from time import perf_counter
@@ -40,7 +41,7 @@ from localspec.spec.drafters.suffix import Suffix
 from localspec.spec.length import Fixed, Length
 from localspec.spec.settings import Sampling
 from localspec.spec.stats import fold
-from localspec.spec.types import Drafter
+from localspec.spec.types import Drafter, Finish, Logits, Round, Tokens
 
 PASSAGE = (
     "The lighthouse at Carrow Point was built in 1871 from granite that was cut on the mainland. Its lamp burned oil "
@@ -71,7 +72,6 @@ Row = dict[str, Any]
 
 
 def drafting(options: argparse.Namespace) -> Row:
-    """Real text would be easier on the index; random text with copied stretches is harder."""
     rng, rows = np.random.default_rng(0), {}
     text = np.concatenate(
         [piece for _ in range(512) for piece in (rng.integers(0, 5000, 48), np.tile(rng.integers(0, 50, 8), 2))]
@@ -136,10 +136,81 @@ def controller(options: argparse.Namespace) -> Row:
     return rows
 
 
+class Replay:
+    """A target that says what was said before, and takes what the table of costs says."""
+
+    n_ctx, n_batch, max_rows, seconds = 4096, 4096, 64, 0.0
+
+    def __init__(self, prompt: list[int], answer: list[int], table: Sequence[float], seed: int) -> None:
+        ids = {token: i for i, token in enumerate(sorted({*prompt, *answer}))}
+        self.n_vocab = len(ids) + 1
+        self.text = [ids[token] for token in (*prompt, *answer)] + [len(ids)] * self.max_rows
+        self.prompt = self.text[: len(prompt)]
+        self.steps = 0.0
+        self._table, self._rng, self._cache = table, np.random.default_rng(seed), list[int]()
+
+    @property
+    def cached(self) -> Tokens:
+        return np.array(self._cache, np.int32)
+
+    def decode(self, tokens: Tokens, *, rows: int) -> Logits:
+        self._cache += [int(token) for token in tokens]
+        logits = np.zeros((rows, self.n_vocab), np.float32)
+        for i in range(rows):
+            logits[i, self.text[len(self._cache) - rows + i + 1]] = 9.0
+        if rows:
+            cost = self._table[rows - 1]
+            self.steps += cost
+            Replay.seconds += 0.01 * cost * float(np.exp(0.05 * self._rng.normal()))
+        return logits
+
+    def rewind(self, length: int) -> None:
+        del self._cache[length:]
+
+
+def replay(options: argparse.Namespace) -> Row:
+    """A certain proposal is accepted where it is what the target says, so one run of the model is enough."""
+    from localspec.spec import decoder as decoding
+    from tests.spec import simulation as sim
+
+    target = LlamaModel.load(ModelSpec(model_path(options), n_ctx=2048, threads=options.threads))
+    answers = {}
+    for name, prompt in PROMPTS.items():
+        ids, rounds = answer(target, Off(), Fixed(0), prompt, 1, options, stop=True)
+        answers[name] = (list(map(int, ids)), [token for round in rounds for token in round.emitted])
+    decoding.perf_counter = lambda: Replay.seconds  # type: ignore[attr-defined]
+    rows: Row = {}
+    for machine, table in (("processor", sim.CPU), ("card", sim.GPU)):
+        for name, (ids, said) in answers.items():
+            row: Row = {"tokens": len(said)}
+            for method in ("lookup", "suffix", "auto"):
+                steps = []
+                for seed in range(options.repeats):
+                    model = Replay(ids, said, table, seed)
+                    drafter = next(found for kind, found, _ in methods(target, None) if kind == method)
+                    decoder = SpeculativeDecoder(model, drafter, drafter)  # type: ignore[arg-type]
+                    decoder.prefill(model.prompt, lambda done, total: None, lambda: False)
+                    model.steps = 0.0
+                    list(decoder.generate(model.prompt, Sampling(temperature=0), 0, lambda token: None, len(said)))
+                    steps.append(model.steps)
+                row[method] = len(said) / median(steps)
+            rows[f"{machine}, {name}"] = row
+            figures = "  ".join(f"{key} {row[key]:.2f}x" for key in ("lookup", "suffix", "auto"))
+            print(f"{machine:10} {name:12} {len(said):4} tokens  {figures}")
+        found = [row for key, row in rows.items() if key.startswith(machine)]
+        best = geometric_mean(row["auto"] / max(1, row["lookup"], row["suffix"]) for row in found)
+        print(
+            f"{machine}: auto against plain, geometric mean {geometric_mean(r['auto'] for r in found):.2f}x, worst "
+            f"{min(row['auto'] for row in found):.2f}x; against the best single method {best:.2f}x"
+        )
+    return rows
+
+
 def speed(options: argparse.Namespace) -> Row:
-    path = options.model or str(catalog.resolve(catalog.find("demo")).target)
-    target = LlamaModel.load(ModelSpec(path, n_ctx=2048))
-    draft = LlamaModel.load(ModelSpec(options.draft, n_ctx=2048), role="draft") if options.draft else None
+    target = LlamaModel.load(ModelSpec(model_path(options), n_ctx=2048, threads=options.threads))
+    draft = None
+    if options.draft:
+        draft = LlamaModel.load(ModelSpec(options.draft, n_ctx=2048, threads=options.threads), role="draft")
     rows: Row = {}
     for name, prompt in PROMPTS.items():
         rates: dict[str, list[float]] = {}
@@ -160,7 +231,6 @@ def speed(options: argparse.Namespace) -> Row:
 
 
 def methods(target: LlamaModel, draft: LlamaModel | None) -> Iterator[tuple[str, Drafter, Length]]:
-    """Each with a controller that knows nothing: a fresh start is part of what is measured."""
     yield "off", Off(), Fixed(0)
     makers: dict[str, Callable[[], Drafter]] = {"lookup": Lookup, "suffix": Suffix}
     if draft is not None:
@@ -175,17 +245,37 @@ def methods(target: LlamaModel, draft: LlamaModel | None) -> Iterator[tuple[str,
 def rate(
     target: LlamaModel, drafter: Drafter, length: Length, prompt: str, seed: int, options: argparse.Namespace
 ) -> float:
+    _, rounds = answer(target, drafter, length, prompt, seed, options)
+    return fold(rounds).tokens_per_second or 0.0
+
+
+def answer(
+    target: LlamaModel,
+    drafter: Drafter,
+    length: Length,
+    prompt: str,
+    seed: int,
+    options: argparse.Namespace,
+    stop: bool = False,
+) -> tuple[Tokens, list[Round]]:
     vocab, messages = target.vocab, (Message("user", prompt),)
     rendered = ChatTemplate(vocab.chat_template, bos=vocab.bos_text, eos=vocab.eos_text).render(messages)
     ids = encode(rendered, messages, vocab)
     decoder = SpeculativeDecoder(target, drafter, length)
     decoder.prefill(ids, lambda done, total: None, lambda: False)
-    sampling = Sampling(temperature=options.temperature, banned=tuple(vocab.eog))
-    stats = fold(decoder.generate(ids, sampling, seed, lambda token: None, options.tokens))
-    return stats.tokens_per_second or 0.0
+    sampling = Sampling(temperature=options.temperature, banned=() if stop else tuple(vocab.eog))
+
+    def ending(token: int) -> Finish | None:
+        return Finish.STOP if token in vocab.eog else None
+
+    return ids, list(decoder.generate(ids, sampling, seed, ending, options.tokens))
 
 
-PARTS = {"drafting": drafting, "controller": controller, "speed": speed}
+def model_path(options: argparse.Namespace) -> str:
+    return options.model or str(catalog.resolve(catalog.find("demo")).target)
+
+
+PARTS = {"drafting": drafting, "controller": controller, "replay": replay, "speed": speed}
 
 
 def main() -> None:
@@ -196,6 +286,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, help="of llama.cpp; fewer on a busy machine")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = PARTS[options.part](options)

@@ -122,7 +122,7 @@ class Acceptance:
 
 
 def prior(evidence: int) -> float:
-    """The first position before anything was seen. The low four bits of the evidence are eighths of certainty; what
-    lies above them only keeps classes apart."""
+    """The first position before anything was seen. The low four bits of the evidence are the drafter's own belief in
+    eighths; measured on real texts, its square comes true. What lies above them only keeps classes apart."""
     eighths = evidence % 16
-    return min(0.95, (eighths + 0.5) / 8) if eighths else _PRIOR
+    return min(0.95, ((eighths + 0.5) / 8) ** 2) if eighths else _PRIOR

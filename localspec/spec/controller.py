@@ -21,7 +21,8 @@ LADDER = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 23, 31, 47, 63)
 MARGIN = 1.02  # below this the measurement is noise, and plain decoding is the calm choice
 LONGER, SHORTER = "longer", "shorter"  # trials of other draft lengths by the drafter that wins
 _PLAIN_SAMPLES = 3  # plain rounds before anything is chosen: their median stands a stall
-_SEEN = 2.5  # observations (which fade) before an estimate is believed: three, since two may be luck
+_SEEN = 2.5  # observations (which fade) before an estimate is believed: three, since two may be luck;
+_SEEN_FREE = 0.5  # one for a proposal whose evidence has a meaning already
 _LITTLE = 10.0  # observations below which an estimate is so vague that it is worth a trial sooner
 _PROMISING = 1.3  # tokens per round below which a trial of a drafter that is watched anyway can't pay
 
@@ -71,8 +72,8 @@ class Controller:
         if self.measuring or not options:
             return PLAIN
         curves = [self.speedups(option) for option in options]
-        # What was never seen is not believed: it begins as a trial, or is watched first.
-        seen = [_fastest(o, curve) for o, curve in zip(options, curves, strict=True) if self._weight(o) > _SEEN]
+        # What was hardly seen is not believed: it begins with trials, or is watched first.
+        seen = [_fastest(o, curve) for o, curve in zip(options, curves, strict=True) if self._seen(o)]
         best = max(seen, key=_speed, default=PLAIN)
         if _speed(best) < MARGIN:
             best = Choice("off", 0, speedup=best.speedup, rival=best.source)
@@ -100,7 +101,6 @@ class Controller:
             trial=bool(choice.trial),
             cost=self._cost(choice.source, drafted) + extra,
             tokens=len(round.emitted),
-            whole=0 < drafted == round.accepted,
         )
 
     def _watch(self, source: str, draft: Draft, emitted: Sequence[int]) -> None:
@@ -131,10 +131,11 @@ class Controller:
             if option.source == best.source:
                 for what, arm in _other_lengths(option, curve, best.k):
                     arms[what] = arm, self._loss(arm, top)
-            elif self._promising(option):
+            elif not option.free or (best.k == 0 and self._promising(option)):
                 arm = _fastest(option, {1: curve[1]})
                 arms[option.source] = arm, self._loss(arm, top)
-        due = self._trials.due({what: loss for what, (_, loss) in arms.items()}, parked=best.k == 0)
+        watched = {option.source for option in options if option.free}
+        due = self._trials.due({what: loss for what, (_, loss) in arms.items()}, top, watched)
         return replace(arms[due][0], trial=due) if due else None
 
     def _loss(self, arm: Choice, top: float) -> float:
@@ -145,13 +146,13 @@ class Controller:
         return loss * weight / (weight + _LITTLE) + returning
 
     def _promising(self, option: Option) -> bool:
-        if not option.free:
-            return True
-        seen = self._weight(option) > _SEEN
-        return seen and self.acceptance.expected(option.source, option.evidence, 1)[1] >= _PROMISING
+        """Whether a proposal whose acceptance is known anyway would pay if a pass cost less than it seems to."""
+        seen = self.acceptance.expected(option.source, option.evidence, 1)[1] >= _PROMISING
+        return seen and self._seen(option)
 
-    def _weight(self, option: Option) -> float:
-        return self.acceptance.weight(option.source, option.evidence)
+    def _seen(self, option: Option) -> bool:
+        weight = self.acceptance.weight(option.source, option.evidence)
+        return weight > (_SEEN_FREE if option.free else _SEEN)
 
     def _cost(self, source: str, drafted: float) -> float:
         return self.costs.verify(drafted + 1) + self.costs.draft(source, drafted)

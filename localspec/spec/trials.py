@@ -7,7 +7,7 @@ small share of the time, and of what speculation saved before. Time is counted i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 _SHARE = 0.003  # of the time, for trials
@@ -22,28 +22,32 @@ _LONG_AGO = -1e9
 class Trials:
     _clock: float = 0.0
     _purse: float = 0.0
-    _parked: bool = True
+    _best: float = 1.0  # tokens per plain step of what the trial is measured against
     _used: dict[str, float] = field(default_factory=dict)
 
-    def due(self, losses: Mapping[str, float], *, parked: bool) -> str | None:
-        """What to try in this round, if anything, given the expected loss of each alternative."""
-        self._parked = parked
-        for what in sorted(losses, key=self._last):
-            wait = _PARKED_PAUSE if parked else max(_PAUSE, losses[what] * len(losses) / _SHARE)
-            if self._clock - self._last(what) >= wait and not (parked and self._purse < 0):
+    def due(self, losses: Mapping[str, float], best: float, watched: Container[str] = ()) -> str | None:
+        """What to try in this round, if anything, given the expected loss of each alternative against the best, which
+        gives so many tokens per plain step; 1 is plain decoding itself. Of what is `watched` anyway, a trial can show
+        only the costs, which hardly change: there is no hurry."""
+        self._best, parked = best, best <= 1
+        if parked and self._purse < 0:
+            return None
+        last = {what: self._used.get(what, 0.0 if what in watched else _LONG_AGO) for what in losses}
+        for what in sorted(losses, key=last.__getitem__):
+            wait = max(_PAUSE, losses[what] * len(losses) / _SHARE)
+            if parked and what not in watched:
+                wait = _PARKED_PAUSE
+            if self._clock - last[what] >= wait:
                 return what
         return None
 
-    def passed(self, what: str, *, trial: bool, cost: float, tokens: int, whole: bool) -> None:
-        """A round went by. A trial that was accepted as a whole is repeated at once."""
+    def passed(self, what: str, *, trial: bool, cost: float, tokens: int) -> None:
+        """A round went by. A trial that beat the best is repeated at once."""
         self._clock += cost
-        self._used[what] = _LONG_AGO if trial and whole else self._clock
+        self._used[what] = _LONG_AGO if trial and tokens > self._best * cost else self._clock
         saved = tokens - cost
-        if trial and self._parked:
-            self._purse += saved
-        elif not trial:
+        if not trial:
             self._purse += _EARNED * max(0.0, saved)
+        elif self._best <= 1:
+            self._purse += saved
         self._purse = min(self._purse + _SHARE * cost, _PURSE)
-
-    def _last(self, what: str) -> float:
-        return self._used.get(what, _LONG_AGO)

@@ -207,3 +207,33 @@ def one_round(
 
 def mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
+
+
+# What the tests try
+
+MACHINES = {"cpu": Machine(CPU), "gpu": Machine(GPU)}
+SEEDS = range(8)
+BY_EVIDENCE = {2: 0.12, 3: 0.21, 4: 0.29, 5: 0.45, 6: 0.75, 7: 0.92}  # as measured for the suffix drafter
+MIXED = {2: 0.5, 3: 0.2, 4: 0.1, 6: 0.1, 7: 0.1}  # how often a lookup has what evidence
+
+
+def draft(text: Text, cost: float = 0.1, name: str = "draft") -> Source:
+    return Source(name, text, cost)
+
+
+def lookup(name: str = "lookup", chance: float = 0.4, mix: dict[int, float] | None = None) -> Source:
+    offers = seldom(chance, mix or MIXED)
+    return Source(name, flat(0.2), free=True, offers=offers, by_evidence=BY_EVIDENCE)
+
+
+def liar(name: str = "lookup") -> Source:
+    """Its evidence promises much, and nearly all of it is wrong."""
+    return Source(name, flat(0.1), free=True, offers=seldom(0.4, MIXED))
+
+
+def runs(*sources: Source, machine: Machine, rounds: int = 1000, seeds: Iterable[int] = SEEDS) -> list[Run]:
+    return [simulate(sources, machine, rounds, seed=seed) for seed in seeds]
+
+
+def regret(found: Iterable[Run]) -> float:
+    return mean(run.regret() for run in found)

@@ -46,9 +46,9 @@ def test_drafters_and_kinds_of_evidence_are_learned_apart() -> None:
     assert acceptance.weight("draft", 5) > acceptance.weight("draft", 4) == 0
 
 
-def test_evidence_is_in_eighths_of_certainty_and_classes_above_sixteen_are_only_kept_apart() -> None:
+def test_evidence_is_a_belief_in_eighths_and_classes_above_sixteen_are_only_kept_apart() -> None:
     assert prior(1) < prior(4) < prior(7) <= prior(8) < 1
-    assert prior(4) == pytest.approx(4.5 / 8)
+    assert prior(7) == pytest.approx((7.5 / 8) ** 2)
     assert prior(16 + 4) == prior(4)
 
 

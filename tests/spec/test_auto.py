@@ -11,6 +11,7 @@ import pytest
 from numpy.random import Generator, default_rng
 
 from localspec.errors import ModelError
+from localspec.spec import decoder as decoding
 from localspec.spec.controller import LADDER, PLAIN, Choice, Controller, Option
 from localspec.spec.decoder import SpeculativeDecoder
 from localspec.spec.drafters.auto import Auto
@@ -20,9 +21,9 @@ from localspec.spec.drafters.suffix import Suffix
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Drafter, Round, Tokens
 from localspec.spec.verify import VERIFIERS
-from tests.fakes import FakeDrafter, FakeModel, never, rambling
+from tests.fakes import FakeDrafter, FakeModel, never, rambling, saying
 from tests.spec.loop import GREEDY, PROMPT, WARM, V, answer, own_draft, quiet, ready, text
-from tests.spec.simulation import one_round
+from tests.spec.simulation import GPU, one_round
 
 CONTEXT = np.array([1, 2, 3, 1, 2], np.int32)
 
@@ -216,6 +217,32 @@ def test_the_real_controller_learns_from_the_loop() -> None:
     assert not controller.measuring
     assert sum(controller.acceptance.classes("lookup").values()) > 5, "watched in each round"
     assert controller.acceptance.weight("fake", 0) > 0, "tried"
+
+
+class Timed(FakeModel):
+    """A pass takes what the table says, on a clock of its own."""
+
+    now = 0.0
+
+    def decode(self, tokens: Tokens, *, rows: int) -> Any:
+        Timed.now += 0.01 * GPU[rows - 1] if rows else 0.0
+        return super().decode(tokens, rows=rows)
+
+
+def test_a_text_that_copies_itself_is_soon_followed_by_long_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lookups that are both right: trials of the one must not keep the other from its length."""
+    passage = default_rng(3).integers(1, 200, size=40).tolist()
+    written = [*passage, *passage, *passage, *passage, *passage]
+    target = Timed(saying(written, 201, len(PROMPT)), 201)
+    monkeypatch.setattr(decoding, "perf_counter", lambda: Timed.now)
+    auto = Auto([Lookup(), Suffix()], Controller())
+    decoder = SpeculativeDecoder(target, auto, auto)
+    decoder.prefill(PROMPT, quiet, lambda: False)
+    Timed.now = 0.0
+    rounds = answer(decoder, max_tokens=200)
+    assert text(rounds) == written
+    assert max(len(r.drafted) for r in rounds) >= 23
+    assert Timed.now < 0.01 * 200 / 2.2, "the first forty tokens are new, and then a few to be sure"
 
 
 # For people

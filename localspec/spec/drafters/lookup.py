@@ -40,7 +40,7 @@ class Lookup:
         # A continuation that runs into the present goes on with itself: the text is repeating with that period.
         period = len(self._tokens) - start
         tokens = tuple(self._tokens[start + i % period] for i in range(limit))
-        return Draft(tokens, source=self.name, evidence=match.bit_length())
+        return Draft(tokens, source=self.name, evidence=min(8, match.bit_length() + 3))
 
     def close(self) -> None:
         pass
