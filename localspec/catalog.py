@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,13 +19,23 @@ from localspec.errors import LocalspecError, UnknownName, UsageError
 
 DEFAULT = "demo"
 
-_REF_KEYS: dict[str, type] = dict.fromkeys(("path", "file", "package", "repo", "install"), str)
+_REF_KEYS: dict[str, type] = {
+    **dict.fromkeys(("path", "file", "package", "repo", "install", "pattern", "revision"), str),
+    "size": int,
+}
 _PAIR_KEYS: dict[str, type] = {
     **dict.fromkeys(("title", "family", "licence", "note"), str),
-    **dict.fromkeys(("target", "draft"), dict),
+    **dict.fromkeys(("target", "draft", "sampling"), dict),
+    "gated": bool,
     "methods": list,
 }
-_WORDS: dict[type, str] = {str: "a text", list: "a list of texts", dict: "a table"}
+_WORDS: dict[type, str] = {
+    str: "a text",
+    list: "a list of texts",
+    dict: "a table",
+    int: "a whole number",
+    bool: "true or false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,9 @@ class FileRef:
     package: str | None = None
     repo: str | None = None
     install: str | None = None  # what pip is asked for, where that is not the package's own name
+    pattern: str | None = None  # instead of `file`, where the exact name is not certain: matched when it is fetched
+    revision: str | None = None  # a commit or branch of `repo`; None: its main branch
+    size: int | None = None  # bytes, all parts together, as far as they are known
 
     def __str__(self) -> str:
         return self.path or f"{self.package or self.repo}/{self.file}"
@@ -51,6 +65,8 @@ class Pair:
     draft: FileRef | None = None
     family: str = ""
     licence: str = ""
+    gated: bool = False  # the Hub asks for a token and for terms to be accepted
+    sampling: Mapping[str, float] = field(default_factory=dict)  # what its authors recommend
     methods: tuple[str, ...] = ()
     note: str = ""
 

@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs, so that `--help` stays as fast as typer."""
+"""Commands that load a model: chat, run, verify."""
 
 from __future__ import annotations
 
@@ -7,44 +7,9 @@ from typing import Annotated
 
 import typer
 
-from localspec import __version__
-from localspec.errors import LocalspecError, UsageError
+from localspec.cli.program import app
+from localspec.errors import UsageError
 from localspec.flags import AnswerFlags, GrammarFlags, ModelFlags, SamplingFlags, SpeculationFlags, spread
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def main() -> None:
-    """The console script: every LocalspecError becomes one line, one hint and an exit code."""
-    try:
-        app()
-    except LocalspecError as error:
-        print(f"localspec: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:  # localspec run ... | head
-        sys.stderr.close()
-        sys.exit(0)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"localspec {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def localspec(
-    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True)] = False,
-) -> None:
-    """Chat with GGUF models in the terminal, decoded by an exact speculative loop."""
 
 
 @app.command()
@@ -138,15 +103,3 @@ def verify(
     methods = (asked["method"],) if speculation.method else None
     how = {"draft_tokens": asked["draft_tokens"], "verifier": asked["verifier"]}
     raise typer.Exit(prove(load, title, methods=methods, **how, quick=quick, as_json=as_json))
-
-
-@app.command()
-def inspect(
-    file: Annotated[str, typer.Argument(help="A GGUF file; of one in parts, the first.")],
-    draft: Annotated[str | None, typer.Option("--draft", help="Can this file draft for it?")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Say what a file is, whether it is whole, and whether another can draft for it."""
-    from localspec.inspecting import inspect as inspect_file
-
-    raise typer.Exit(inspect_file(file, draft, as_json=as_json))
