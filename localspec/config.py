@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -18,6 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import platformdirs
 
+from localspec import config_file as files
 from localspec.errors import SamplingError, UnknownName, UsageError
 from localspec.spec.settings import Sampling
 
@@ -71,6 +71,7 @@ class Config:
     cache_type_k: str | None = None
     cache_type_v: str | None = None
     remember_tokens: int = 262_144  # of earlier answers, kept for the suffix drafter; 0 keeps none
+    thinking: Literal["show", "hide"] = "show"  # what a model thinks before it answers
     theme: str | None = None
     export_dir: str | None = None
 
@@ -119,22 +120,31 @@ def _values(config: Config) -> dict[str, Value]:
     return {name: getattr(config, name) for name in _KINDS}
 
 
-def _from_file(file: Path) -> dict[str, Setting]:
-    origin = str(file)
-    try:
-        table = tomllib.loads(file.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{file}: {reason}.", "Correct it, or move the file away to use the defaults.") from None
+def keys(file: Path | None = None) -> dict[str, Setting]:
+    """The table `keys`: by the id of a binding, the keys that a user wants for it. The screen knows the ids."""
+    found = files.read(file or config_file())
+    table = found.table().get("keys", {})
+    if not isinstance(table, dict):
+        raise UsageError(f"{found.where('keys')}: keys is a table.", 'Write [keys], then "chat.stop" = "ctrl+x".')
     for name, value in table.items():
+        if not isinstance(value, str) or not value.strip():
+            where = found.where(name, "keys")
+            raise UsageError(f"{where}: {name} must be a text, not {value!r}.", 'Quote it: "chat.stop" = "ctrl+x".')
+    return {name: Setting(value, found.where(name, "keys")) for name, value in table.items()}
+
+
+def _from_file(file: Path) -> dict[str, Setting]:
+    found = files.read(file)
+    table = {name: value for name, value in found.table().items() if name != "keys"}
+    for name, value in table.items():
+        where = found.where(name)
         if name not in _KINDS:
-            raise UnknownName(f"setting in {file}", name, _KINDS)
+            raise files.unknown(where, "setting", name, (*_KINDS, "keys"))
         if not _fits(value, _KINDS[name]):
-            raise UsageError(f"{file}: {name} must be {_described(_KINDS[name])}, not {value!r}.")
-        _check(name, value, f"{file}: {name}")
-    return {name: Setting(value, origin) for name, value in table.items()}
+            raise UsageError(f"{where}: {name} must be {_described(_KINDS[name])}, not {value!r}.")
+        _check(name, value, f"{where}: {name}")
+    keys(file)
+    return {name: Setting(value, str(file)) for name, value in table.items()}
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Setting]:

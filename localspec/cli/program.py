@@ -11,7 +11,6 @@ from localspec import __version__
 from localspec.errors import LocalspecError
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
