@@ -109,6 +109,12 @@ def attention(spec: ModelSpec, header: Header, *, on_gpu: bool) -> Attention:
     return Attention(flash, k, v)
 
 
+def usual(*, on_gpu: bool) -> Attention:
+    """What `attention` comes to for most models: those with heads of a multiple of 32."""
+    kind = _default_type("auto", fits=True, on_gpu=on_gpu)
+    return Attention("auto" if on_gpu else "on", kind, kind)
+
+
 def head_sizes(header: Header) -> frozenset[int]:
     """The K and V sizes per head, as far as the header knows them. Empty without attention."""
     keys = ("key_length", "value_length", "key_length_swa", "value_length_swa")

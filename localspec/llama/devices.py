@@ -19,6 +19,7 @@ __all__ = [
     "Device",
     "Versions",
     "backend_name",
+    "backends",
     "cpu_name",
     "has_gpu",
     "list_devices",
@@ -56,6 +57,14 @@ def list_devices() -> tuple[Device, ...]:
     count = _call("ggml_backend_dev_count", ctypes.c_size_t)()
     get = _call("ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
     return tuple(_device(get(i)) for i in range(count))
+
+
+def backends() -> tuple[str, ...]:
+    """What this build brings along, whether there is a device for it or not: CPU, CUDA, MTL, Vulkan, RPC, ..."""
+    count = _call("ggml_backend_reg_count", ctypes.c_size_t)()
+    get = _call("ggml_backend_reg_get", ctypes.c_void_p, ctypes.c_size_t)
+    name = _call("ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
+    return tuple(name(get(i)).decode(errors="replace") for i in range(count))
 
 
 def has_gpu(devices: Sequence[Device]) -> bool:

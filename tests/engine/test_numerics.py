@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from localspec import config
 from localspec.engine import numerics as room
 from localspec.engine.engine import Engine
 from localspec.engine.messages import Emitted, Event, Finished, Generate, Load, Notice, Ready
+from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
 from localspec.spec.numerics import Numerics, probe
 from localspec.spec.settings import Sampling
@@ -183,3 +185,13 @@ def test_strict_text_is_that_of_plain_decoding(run: Loading) -> None:
         return [token for emitted in of(Emitted, events) for done in emitted.rounds for token in done.emitted]
 
     assert text(run(mode="strict")) == text(run(draft_tokens=0))
+
+
+def test_what_was_measured_can_be_read_by_people(noise: str, cache: Path) -> None:
+    assert room.known() == []
+    with closing(LlamaModel.load(ModelSpec(noise, n_ctx=256, threads=1))) as model:
+        measured = room.numerics(model, deep=False)
+    (cache / "quick" / "damaged.json").write_text("[]", "utf-8")
+    (found,) = room.known()
+    assert found["model"] == "noise" and found["settings"].startswith("flash attention, cache ")
+    assert found["result"] == str(measured)

@@ -8,7 +8,7 @@ import pytest
 
 from localspec.errors import UsageError
 from localspec.gguf import Header
-from localspec.llama.choices import Attention, Machine, choose, head_sizes
+from localspec.llama.choices import Attention, Machine, choose, head_sizes, usual
 from localspec.llama.devices import Device, backend_name
 from localspec.model import ModelSpec
 
@@ -32,6 +32,11 @@ def chosen(spec: ModelSpec | None = None, *devices: Device, of: Header | None = 
 
 def spec(**options: object) -> ModelSpec:
     return ModelSpec("m.gguf", **options)  # type: ignore[arg-type]
+
+
+def test_what_is_usual_is_what_a_usual_model_gets() -> None:
+    assert usual(on_gpu=False) == chosen() == Attention("on", "q8_0", "q8_0")
+    assert usual(on_gpu=True) == chosen(None, CUDA, CPU)
 
 
 class TestLayers:

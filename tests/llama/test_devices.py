@@ -19,3 +19,7 @@ def test_versions() -> None:
     assert versions.llama_cpp_python == "0.3.36"
     assert versions.llama_cpp[0].isdigit()
     assert versions.system_info.startswith("CPU : ")
+
+
+def test_every_device_belongs_to_a_backend_of_this_build() -> None:
+    assert {device.backend for device in devices.list_devices()} <= set(devices.backends())
