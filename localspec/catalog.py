@@ -127,8 +127,8 @@ def parts(path: Path) -> list[Path]:
 
 def hub_cache() -> Path:
     """The folder that the Hub's own client keeps its files in."""
-    home = os.environ.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface")
-    return Path(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    return Path(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))).expanduser()
 
 
 def _in_package(ref: FileRef) -> Path | None:

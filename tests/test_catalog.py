@@ -94,17 +94,18 @@ def test_the_users_file_lives_in_the_config_folder(tmp_path: Path, monkeypatch: 
     assert "mine" in load_pairs()
 
 
-@pytest.mark.parametrize("variable", ["HF_HOME", "HF_HUB_CACHE"])
+@pytest.mark.parametrize("variable", ["HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"])
 def test_a_file_of_the_hub_is_found_in_its_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    for name in ("HF_HOME", "HF_HUB_CACHE"):
+    for name in ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(tmp_path))
     ref = FileRef(repo="me/model-GGUF", file="q4/model.gguf")
     with pytest.raises(LocalspecError, match=r"me/model-GGUF/q4/model\.gguf is not on this machine"):
         locate(ref)
-    snapshots = (tmp_path / "hub" if variable == "HF_HOME" else tmp_path) / "models--me--model-GGUF/snapshots"
+    below = {"HF_HOME": "hub", "HF_HUB_CACHE": "", "XDG_CACHE_HOME": "huggingface/hub"}[variable]
+    snapshots = tmp_path / below / "models--me--model-GGUF/snapshots"
     for commit, written in (("aaa", 1), ("bbb", 3), ("ccc", 2)):
         path = snapshots / commit / "q4/model.gguf"
         path.parent.mkdir(parents=True)

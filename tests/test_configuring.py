@@ -46,7 +46,8 @@ def test_show_says_every_value_and_its_origin(file: Path, monkeypatch: pytest.Mo
     assert lines.keys() >= {field.name for field in fields(Config)}
     assert "7" in lines["top_k"] and str(file) in lines["top_k"]
     assert "LOCALSPEC_SEED" in lines["seed"]
-    assert lines["top_p"].split()[1:] == ["0.95", "default"]
+    assert lines["min_p"].split()[1:] == ["0.05", "default"]
+    assert "recommended by the authors of SmolLM2" in lines["temperature"]
     assert "ctrl+x" in lines["keys.chat.stop"] and f"{file}, line 3" in lines["keys.chat.stop"]
 
 

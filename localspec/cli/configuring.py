@@ -33,7 +33,9 @@ NEW_FILE = """\
 @settings.command()
 def show(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Every setting with its value, and who said so: the default, the file or a variable."""
-    found = config.settings() | {f"keys.{name}": key for name, key in config.keys().items()}
+    from localspec import settle
+
+    found = settle.settings() | {f"keys.{name}": key for name, key in config.keys().items()}
     if as_json:
         rows = {name: {"value": each.value, "origin": each.origin} for name, each in found.items()}
         print(json.dumps({"file": str(config.config_file()), "settings": rows}, indent=2))
