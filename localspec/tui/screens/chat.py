@@ -23,6 +23,7 @@ from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
 from localspec.tui.export import export
 from localspec.tui.widgets.drawn import Drawn
+from localspec.tui.widgets.inspector import Inspector
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.queue_view import QueueView
 from localspec.tui.widgets.stats_line import StatsLine
@@ -50,6 +51,7 @@ class ChatScreen(Screen[None]):
         Binding("alt+right", "sibling(1)", "The answer after this one", id="chat.newer", priority=True),
         Binding("f3,ctrl+t", "next_method", "Switch the method, also in mid-answer", id="chat.method"),
         Binding("f4,ctrl+g", "next_length", "Change the draft length", id="chat.length"),
+        Binding("f5", "tokens", "Who proposed each token", id="chat.tokens"),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
@@ -74,6 +76,7 @@ class ChatScreen(Screen[None]):
         with Horizontal(id="body"):
             yield Transcript(self.conversation)
             yield StatsPanel(self.conversation)
+        yield Inspector()
         yield QueueView(self.conversation)
         yield StatsLine(self.conversation)
         yield Prompt()
@@ -248,6 +251,9 @@ class ChatScreen(Screen[None]):
     def action_flip_panel(self) -> None:
         self.toggle_class("-flipped")
         self.call_after_refresh(self._draw_now)
+
+    def action_tokens(self, node_id: int | None = None) -> None:
+        self.query_one(Transcript).flip_tokens(node_id)
 
     def action_export(self) -> None:
         with self._guarded():

@@ -8,6 +8,7 @@ from time import monotonic
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.style import Style
 from textual.widgets import Markdown, Static
 
 from localspec.chat.figures import footer
@@ -16,6 +17,7 @@ from localspec.chat.text import one_line, visible
 from localspec.conversation import Conversation
 from localspec.tui.markdown import parser
 from localspec.tui.widgets.sibling_mark import sibling_mark
+from localspec.tui.widgets.token_view import TokenView
 
 log = logging.getLogger(__name__)
 
@@ -39,14 +41,28 @@ class AnswerView(Vertical):
 
     def compose(self) -> ComposeResult:
         name = (one_line(self._conversation.options.title, 60), "bold $success")
-        yield Static(Content.assemble(name, sibling_mark(self._node)), classes="name")
+        yield Static(Content.assemble(name, sibling_mark(self._node), _tokens(self._node)), classes="name")
         yield self._markdown
         yield self._footer
+
+    @property
+    def tokens(self) -> TokenView | None:
+        """The view token by token, where it is shown instead of the text."""
+        return next((view for view in self.query(TokenView) if view.display), None)
+
+    def show_tokens(self, shown: bool) -> None:
+        self._markdown.display = not shown
+        for view in self.query(TokenView):
+            view.display = shown
+        if shown and not self.query(TokenView):
+            self.mount(TokenView(self._node), before=self._footer)
 
     async def follow(self, *, figures: bool) -> None:
         """One append for everything that came since the last call. It is awaited, so that a slow terminal gets
         fewer and larger ones."""
         running = self._conversation.running is self._node
+        if tokens := self.tokens:
+            tokens.follow()
         if self._done or (running and monotonic() < self._rest_until):
             return
         await self._append()
@@ -93,6 +109,12 @@ class AnswerView(Vertical):
             cached = f", {reading.reused:,} of them known already" if reading.reused else ""
             return Content(f"reading {reading.done:,} of {reading.total:,} tokens{cached} …")
         return Content("waiting for the first token …")
+
+
+def _tokens(node: Node) -> Content:
+    """Flips this answer between its text and its tokens."""
+    click = Style.from_meta({"@click": f"screen.tokens({node.id})"})
+    return Content.assemble("   ", Content.styled("tokens", "$foreground-muted").stylize(click))
 
 
 def _empty() -> Markdown:
