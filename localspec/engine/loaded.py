@@ -19,6 +19,7 @@ from localspec.grammar.matcher import Alphabet, Matcher
 from localspec.llama.model import LlamaModel
 from localspec.methods import canonical
 from localspec.model import ModelInfo
+from localspec.spec.calibration import calibrate
 from localspec.spec.context import common_prefix
 from localspec.spec.controller import Controller
 from localspec.spec.costs import Costs
@@ -172,13 +173,16 @@ class Loaded:
 
 
 def _costs(target: LlamaModel, companion: Companion | None) -> Costs:
-    """What rounds cost here when these models ran last; nothing known where they never did."""
+    """What rounds cost here when these models ran last, else what passes of a few widths take now."""
     models = (target, companion.model if companion else None)
     saved = kept.read(kept.place("costs", tuple(model.info for model in models if model is not None)))
     try:
-        return Costs.from_dict(saved) if saved else Costs()
+        costs = Costs.from_dict(saved) if saved else Costs()
     except ValueError:
-        return Costs()
+        costs = Costs()
+    if costs.widest == 1 and not target.speculation_off:
+        costs.begin_with(calibrate(target))
+    return costs
 
 
 @lru_cache(maxsize=4)

@@ -30,6 +30,7 @@ class _Level:
     value: float = 0.0
     first: list[float] = field(default_factory=list)
     samples: int = 0
+    known: bool = False  # from an earlier start, or measured before the first round
 
     def observe(self, sample: float, rate: float) -> None:
         self.samples += 1
@@ -43,6 +44,15 @@ class _Level:
     @property
     def ratio(self) -> float:
         return math.exp(self.value)
+
+    @property
+    def settled(self) -> bool:
+        return len(self.first) >= _SETTLING
+
+    @property
+    def worth(self) -> bool:
+        """Whether to keep it: more than one lucky or unlucky sample."""
+        return self.settled or self.known
 
 
 @dataclass(slots=True)
@@ -69,6 +79,12 @@ class Costs:
         """The most rows that a pass was seen with."""
         return int(max(self._rows, default=1))
 
+    def begin_with(self, ratios: Mapping[int, float]) -> None:
+        """What was measured before any round (calibration.py), for the widths of which nothing is known. It weighs
+        as much as what is restored: two samples outvote it."""
+        for rows, ratio in ratios.items():
+            self._rows.setdefault(rows, _restored(ratio))
+
     def observe(self, rows: int, seconds: float) -> None:
         """A pass over `rows` rows took so long, drafting aside."""
         value = math.log(max(seconds, 1e-9))
@@ -76,7 +92,7 @@ class Costs:
             self._step.observe(value, _STEP_RATE)
         elif self._step.first:
             level = self._rows.get(rows)
-            if level is not None and level.samples >= _SETTLING:
+            if level is not None and level.settled:
                 self._step.observe(value - level.value, _STEP_RATE)
             self._observe_ratio(rows, value - self._step.value)
 
@@ -129,10 +145,10 @@ class Costs:
         return 1.0 if rows == 1 else self._rows[rows].ratio
 
     def to_dict(self) -> dict[str, Any]:
-        """The ratios, as plain JSON types."""
+        """The ratios that rest on more than a lucky or unlucky sample, as plain JSON types."""
         return {
-            "rows": {str(int(rows)): level.ratio for rows, level in sorted(self._rows.items())},
-            "drafts": {source: level.ratio for source, level in sorted(self._drafts.items())},
+            "rows": {str(int(rows)): level.ratio for rows, level in sorted(self._rows.items()) if level.worth},
+            "drafts": {source: level.ratio for source, level in sorted(self._drafts.items()) if level.worth},
         }
 
     @classmethod
@@ -153,4 +169,4 @@ def _restored(ratio: float) -> _Level:
     value = math.log(ratio)
     if not math.isfinite(value):
         raise ValueError(f"not a cost: {ratio}")
-    return _Level(value, [value])
+    return _Level(value, [value], known=True)

@@ -70,7 +70,7 @@ def difference(a: Logits, b: Logits) -> float:
 
 
 def _probe(model: LanguageModel, widths: Sequence[int], length: int) -> Numerics:
-    tokens = _tokens(model.n_vocab, length + max(widths, default=1))
+    tokens = spread_ids(model.n_vocab, length + max(widths, default=1))
     context, after = tokens[:length], tokens[length:]
     model.rewind(0)
     _bring_to(model, context)
@@ -92,6 +92,6 @@ def _bring_to(model: LanguageModel, context: Sequence[Token]) -> None:
         model.decode(context[begin : min(begin + model.n_batch, len(context))], rows=0)
 
 
-def _tokens(n_vocab: int, n: int) -> list[Token]:
+def spread_ids(n_vocab: int, n: int) -> list[Token]:
     """Ids spread over the vocabulary, the same each time; the lowest ones are often control tokens."""
     return [(7919 * (i + 1)) % n_vocab for i in range(n)]

@@ -178,6 +178,18 @@ def test_two_samples_outvote_what_was_restored() -> None:
     assert restored.verify(5) == pytest.approx(8)
 
 
+def test_a_single_sample_is_not_kept() -> None:
+    """One pass that stalled would park a drafter in every session to come."""
+    costs = plain()
+    costs.observe(2, 0.05)
+    costs.observe_draft("draft", 1, 0.05, in_step=True)
+    assert costs.to_dict() == {"rows": {}, "drafts": {}}
+
+
+def test_what_was_kept_stays_kept_though_it_was_not_used() -> None:
+    assert Costs.from_dict(known().to_dict()).to_dict() == known().to_dict()
+
+
 @pytest.mark.parametrize(
     "saved",
     [
