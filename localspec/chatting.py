@@ -19,7 +19,8 @@ def open_chat(load: Load, options: Options, settings: Config, *, plain: bool) ->
         if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
             from localspec.plain import PlainChat
 
-            return PlainChat(Conversation(client, load, options), client, folder).run()
+            thoughts = settings.thinking == "show"
+            return PlainChat(Conversation(client, load, options), client, folder, thoughts=thoughts).run()
         from localspec.tui.app import ChatApp
 
         app = ChatApp(client, load, options, folder=folder, theme=settings.theme)

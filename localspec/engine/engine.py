@@ -86,7 +86,8 @@ class Engine:
 
         self._loaded = loaded = Loaded.load(command, progress)
         drafting, draft = loaded.drafting, loaded.draft.info if loaded.draft else None
-        self._emit(Ready(loaded.info, draft, drafting.methods, tuple(drafting.reasons.items()), loaded.environment))
+        reasons = tuple(drafting.reasons.items())
+        self._emit(Ready(loaded.info, draft, drafting.methods, reasons, loaded.environment, loaded.thinks))
         for reason in filter(None, (*loaded.problems, loaded.info.speculation_off, loaded.notice)):
             self._notice(reason, None)
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+from localspec.chat.message import Message
 from localspec.chat.template import ChatTemplate, encode
+from localspec.chat.thinking import opens
 from localspec.engine import kept
 from localspec.engine.beside import Earlier, companion_of, earlier_of
 from localspec.engine.drafting import Companion, Drafting
@@ -97,6 +99,11 @@ class Loaded:
     @property
     def eog(self) -> frozenset[int]:
         return self.target.vocab.eog
+
+    @property
+    def thinks(self) -> bool:
+        """Does the template open a thinking block, so that answers begin inside of it?"""
+        return opens(self.template.render((Message("user", "Hello"),)).text)
 
     @property
     def failing(self) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ class Ready:
     methods: tuple[str, ...]  # those that work with what is loaded
     reasons: tuple[tuple[str, str], ...]  # the others, and why they don't
     environment: Environment
+    thinks: bool = False  # answers begin inside of a thinking block, since the template opens it
 
 
 @dataclass(frozen=True, slots=True)
