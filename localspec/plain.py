@@ -24,7 +24,7 @@ from localspec.chat.thinking import parts, tokens_before
 from localspec.commands import explained, is_command, literal, parse
 from localspec.conversation import Conversation
 from localspec.engine.client import EngineClient
-from localspec.engine.messages import Died, Failed, Loading, Ready
+from localspec.engine.messages import Loading, Ready
 from localspec.errors import LocalspecError, UsageError
 
 _PAUSE_S = 0.02  # between two looks at the engine: shorter than a token, long enough to cost nothing
