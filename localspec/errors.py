@@ -9,7 +9,8 @@ LocalspecError                 exit code 1
 ├── LoadCancelled              the user stopped a load; exit code 130
 ├── ModelError                 a loaded model refused to go on (NaN logits, failed decode)
 │   └── CannotRewind           this model's cache cannot be cut there
-└── EngineDied                 the engine process ended by itself
+├── EngineDied                 the engine process ended by itself
+└── StoreError                 the file of the sessions can't be used
 
 Each has a message (what is wrong) and a hint (what to do). Interfaces show both; anything that is not a
 LocalspecError is a bug. This module knows nothing but the standard library.
@@ -52,6 +53,7 @@ class PromptTooLong(UsageError):
             f"The prompt has {tokens:,} tokens, but the context holds {n_ctx:,}.",
             "Shorten it, start a new conversation, or load the model with a larger --n-ctx.",
         )
+        self.tokens = tokens
 
 
 class SamplingError(UsageError):
@@ -92,3 +94,13 @@ class EngineDied(LocalspecError):
         super().__init__(f"The engine stopped: {how}.", "The conversation is safe. Reload the model to go on.")
         self.how = how
         self.lines = lines
+
+
+class StoreError(LocalspecError):
+    """`path` is the file, None for one in memory. `damaged`: what it holds is no whole database."""
+
+    def __init__(self, path: object, reason: str, *, damaged: bool = False) -> None:
+        super().__init__(f"Cannot use the file of the sessions, {path}: {reason}.")
+        self.path = path
+        self.reason = reason
+        self.damaged = damaged

@@ -51,6 +51,8 @@ class Answer:
     total_s: float | None = None
     error: str | None = None
     tail: str = ""  # Finished.tail
+    resumed: int = 0  # tokens of its own that the engine read again, to go on after a stop
+    _earlier: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
     _segments: list[Segment] = field(default_factory=list, init=False, repr=False, compare=False)
     _folded: int = field(default=0, init=False, repr=False, compare=False)  # how many rounds are in them
 
@@ -60,11 +62,26 @@ class Answer:
         self.pieces.extend(pieces)
         return "".join(piece.text for piece in pieces)
 
+    def resume(self) -> tuple[int, ...]:
+        """Go on after a stop; returns the tokens to go on after. The tail that was held back comes again."""
+        decoded = self.stats.total_s if self.decode_s is None else self.decode_s
+        self._earlier = decoded, decoded if self.total_s is None else self.total_s
+        self.finish, self.error, self.tail, self.decode_s, self.total_s = None, None, "", None, None
+        self.resumed = len(self.pieces)
+        return self.token_ids
+
+    def read(self, total: int, reused: int) -> None:
+        """How long the prompt is. Tokens of the answer's own, read again to go on, are not the prompt's."""
+        self.prompt_tokens = total - self.resumed
+        self.reused_tokens = min(reused, self.prompt_tokens)
+
     def end(self, ending: Ending) -> None:
         self.finish, self.seed, self.tail = ending.reason, ending.seed, ending.tail
-        self.prompt_tokens, self.reused_tokens = ending.prompt_tokens, ending.reused_tokens
-        self.prefill_s, self.ttft_s = ending.prefill_s, ending.ttft_s
-        self.decode_s, self.total_s = ending.decode_s, ending.total_s
+        self.read(ending.prompt_tokens, ending.reused_tokens)
+        decoded, total = self._earlier
+        self.decode_s, self.total_s = decoded + ending.decode_s, total + ending.total_s
+        if not self.resumed:
+            self.prefill_s, self.ttft_s = ending.prefill_s, ending.ttft_s
 
     @property
     def text(self) -> str:

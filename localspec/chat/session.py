@@ -4,12 +4,16 @@ and one path through the tree is active. Knows no clock, no screen, no engine an
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from localspec.chat.answer import Answer
 from localspec.chat.message import Message
+from localspec.chat.text import one_line
 from localspec.spec.settings import Sampling
+
+TITLE_WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class Asked:
     sampling: Sampling
     draft_tokens: int | None  # None: automatic
     verifier: str = "block"
+    model: str = ""  # its title
 
 
 @dataclass(slots=True, eq=False)
@@ -44,10 +49,32 @@ class Node:
 
 
 class Session:
-    def __init__(self, system: str | None = None) -> None:
+    """`waiting` are prompts that were sent and not asked yet; `dropped` the nodes that the model no longer reads."""
+
+    def __init__(self, system: str | None = None, *, sampling: Sampling | None = None, model: str = "") -> None:
+        self.id = secrets.token_hex(6)
+        self.named: str | None = None
         self.system = system
+        self.sampling = sampling
+        self.model = model
+        self.waiting: tuple[str, ...] = ()
+        self.dropped: frozenset[int] = frozenset()
         self.root = Node(0)
         self._made = 0
+
+    @property
+    def title(self) -> str:
+        """The one it was given, else the beginning of its first message; empty before that."""
+        if self.named:
+            return self.named
+        first = self.root.children[0].message if self.root.children else None
+        text = first.text if first else next(iter(self.waiting), "")
+        return one_line(text[: 4 * TITLE_WIDTH], TITLE_WIDTH)
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was said in it yet."""
+        return not self.root.children and not self.waiting
 
     @property
     def path(self) -> tuple[Node, ...]:
@@ -93,6 +120,8 @@ class Session:
         """What the model reads: the system prompt and the path, up to and including `until`."""
         read = [Message("system", self.system)] if self.system else []
         for node in self.path:
+            if node.id in self.dropped:
+                continue
             if node.message:
                 read.append(node.message)
             elif node.answer:
@@ -103,7 +132,17 @@ class Session:
 
     def answers(self) -> list[Node]:
         """Every answer of the tree in the order of asking, whether or not it lies on the active path."""
-        return sorted((node for node in _walk(self.root) if node.answer), key=lambda node: node.id)
+        return [node for node in self.nodes() if node.answer]
+
+    def nodes(self) -> list[Node]:
+        """Every message and answer of the tree, in the order of saying."""
+        return sorted((node for node in _walk(self.root) if node.parent), key=lambda node: node.id)
+
+    def put(self, node: Node) -> None:
+        """A node that was made before: read from a file, its parent first."""
+        assert node.parent is not None, "the root is there"
+        node.parent.children.append(node)
+        self._made = max(self._made, node.id)
 
     def _next_id(self) -> int:
         self._made += 1

@@ -32,7 +32,7 @@ from localspec.engine.messages import (
     Use,
 )
 from localspec.engine.outbox import Outbox
-from localspec.errors import LocalspecError
+from localspec.errors import LocalspecError, PromptTooLong
 from localspec.spec.types import Finish, Round
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,8 @@ class Engine:
             self._dispatch(command)
         except LocalspecError as error:
             lines = tuple(getattr(error, "lines", ()))
-            self._emit(Failed(error.message, error.hint, error.exit_code, turn, lines))
+            too_long = error.tokens if isinstance(error, PromptTooLong) else 0
+            self._emit(Failed(error.message, error.hint, error.exit_code, turn, lines, too_long))
         except BrokenPipeError:  # nobody listens any more: a matter for the owner, who ends
             raise
         except Exception as error:
@@ -64,6 +65,11 @@ class Engine:
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """What is loaded, for those who measure it from inside."""
+        return self._loaded
 
     def _dispatch(self, command: Command) -> None:
         match command:

@@ -159,6 +159,7 @@ class Failed:
     exit_code: int = 1
     turn: int | None = None
     lines: tuple[str, ...] = ()
+    too_long: int = 0  # tokens of a prompt that the context has no room for
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
-"""The state of the chat: a fold over engine events and over what the user asks for. Knows no widget and no clock.
-
-The screen reads this state and draws it; it changes it only through the methods here.
-"""
+"""Turns of one session: a fold over engine events and over what the user asks for. Knows no widget and no clock."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from itertools import count
 
 from localspec.chat.answer import Answer
-from localspec.chat.session import Asked, Node, Session
+from localspec.chat.keeper import Keeper
+from localspec.chat.room import Full, oldest
+from localspec.chat.session import Asked, Node
+from localspec.conversation.data import OFF, Options
+from localspec.conversation.kept import Kept
 from localspec.engine.client import EngineClient
 from localspec.engine.messages import (
     Died,
@@ -26,68 +27,30 @@ from localspec.engine.messages import (
     Stop,
     Use,
 )
-from localspec.spec.settings import Sampling
+from localspec.errors import LocalspecError
 from localspec.spec.stats import Stats, fold
 from localspec.spec.types import Finish
 
-DRAFT_LENGTHS = (None, 1, 2, 3, 4, 6, 8, 12, 16)  # None: automatic
-OFF = "off"
 
+class Turns(Kept):
+    """`full` is set when the context is full and the user has the choice (chat/room.py)."""
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """`title` names the model for people: the pair's title or the file's name. Names inside of files are often
-    those of a training run."""
-
-    title: str
-    method: str
-    draft_tokens: int | None  # None: chosen each round
-    sampling: Sampling
-    verifier: str = "block"
-    lookup: tuple[int, int] = (2, 32)
-    max_tokens: int | None = None
-    system: str | None = None
-    stop: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something said to the user in the transcript, after the node `after`."""
-
-    id: int
-    after: Node
-    text: str
-    hint: str = ""
-    error: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """A prompt that got no answer and goes back to the editor; it was an edit of `instead_of`, if any."""
-
-    text: str
-    instead_of: Node | None
-
-
-class Conversation:
-    def __init__(self, client: EngineClient, load: Load, options: Options) -> None:
-        self.options = options
-        self.session = Session(options.system)
+    def __init__(self, client: EngineClient, load: Load, options: Options, keeper: Keeper | None = None) -> None:
+        super().__init__(options, keeper)
         self.method = options.method
         self.draft_tokens = options.draft_tokens
         self.engine: Loading | Ready | Failed | Died = Loading(0.0)
         self.environment: Environment | None = None
-        self.running: Node | None = None
         self.stopping = False
         self.reading: Prefill | None = None
-        self.queue: list[str] = []
         self.paused = False
-        self.notes: list[Note] = []
         self.why = ""  # the last choice of an automatic method, and its reason
+        self.full: Full | None = None
         self.plain = Stats()  # over all rounds in which nothing was drafted: what speculation is compared with
         self._client = client
         self._load = load
-        self._returned: list[Returned] = []
+        self._turns = count(1)  # numbers of their own: two sessions may both have a node 2
+        self._turn = 0
 
     # What the screen reads
 
@@ -114,9 +77,6 @@ class Conversation:
         used = answer.prompt_tokens + len(answer.token_ids) if answer else 0
         return used, self.engine.target.n_ctx
 
-    def take_returned(self) -> Returned | None:
-        return self._returned.pop(0) if self._returned else None
-
     # What the user does
 
     def start(self) -> None:
@@ -130,18 +90,50 @@ class Conversation:
     def submit(self, text: str) -> None:
         """Ask now, or queue behind what is running. After a failure the new prompt goes first."""
         self.queue.insert(0 if self.paused else len(self.queue), text)
+        self._unsent.clear()
         self.resume()
+        self._save()
 
     def resume(self) -> None:
         self.paused = False
         self._next()
 
     def edit(self, message: Node, text: str) -> None:
+        self._unsent.clear()
         self._ask(self.session.say(text, instead_of=message))
 
     def regenerate(self) -> None:
-        if self.answers and (question := self.answers[-1].parent):
-            self._ask(question)
+        """Answer the last question again, or for the first time where the program ended before that."""
+        questions = [node for node in self.session.path if node.message]
+        if questions:
+            self._ask(questions[-1])
+
+    def continue_answer(self) -> None:
+        """Go on with an answer that was stopped, or that met a limit or a failure, where it ends."""
+        self._require_rest()
+        node = self.session.tip
+        answer, asked = node.answer, node.asked
+        if answer is None or asked is None or answer.finish in (Finish.STOP, Finish.STOP_STRING):
+            raise LocalspecError("There is no stopped answer to continue.", "Ask for another one with Ctrl+R.")
+        if asked.model not in ("", self.options.title):
+            raise LocalspecError(
+                f"Another model began this answer: {asked.model}.", "Ask for another one with Ctrl+R."
+            )
+        if not self.methods:
+            raise LocalspecError("No model is loaded.", "F8 loads it again.")
+        self._run(node, asked, resume=answer.resume())
+
+    def drop_oldest(self) -> None:
+        """Where the context is full: leave out the oldest turns, and go on with the answer that had no room."""
+        full, self.full = self.full, None
+        if full is None or not full.oldest:
+            raise LocalspecError("There is nothing to leave out.", "Begin a new session, or shorten the message.")
+        self.session.dropped |= {node.id for node in full.oldest}
+        turns = sum(1 for node in full.oldest if node.message)
+        self.say(f"The model no longer reads the first {turns} messages and their answers. They stay here.")
+        self._save()
+        if self.shown and self.shown.finish is Finish.CONTEXT:
+            self.continue_answer()
 
     def stop(self) -> None:
         if self.running and not self.stopping:
@@ -152,10 +144,6 @@ class Conversation:
         self.method, self.draft_tokens = method, draft_tokens
         if self.running:
             self._client.send(Use(method, draft_tokens))
-
-    def say(self, text: str, hint: str = "", *, error: bool = False) -> None:
-        """Put a note in the transcript."""
-        self.notes.append(Note(len(self.notes), self.session.tip, text, hint, error))
 
     # What the engine does
 
@@ -171,7 +159,7 @@ class Conversation:
                 self._died(event)
             case Failed():
                 self._failed(event)
-            case Prefill() | Emitted() | Finished() if self.running and event.turn == self.running.id:
+            case Prefill() | Emitted() | Finished() if self.running and event.turn == self._turn:
                 self._grow(self.running, event)
 
     def _grow(self, node: Node, event: Prefill | Emitted | Finished) -> None:
@@ -180,9 +168,11 @@ class Conversation:
         match event:
             case Prefill():
                 self.reading = event
-                answer.prompt_tokens, answer.reused_tokens = event.total, event.reused
+                answer.read(event.total, event.reused)
             case Emitted():
                 answer.extend(event.rounds, event.pieces)
+                self.keeper.changed(self.session, node)
+                self.keep()
                 self.why = event.why
                 self.plain += fold(made for made in event.rounds if not made.drafted)
             case Finished():
@@ -192,15 +182,23 @@ class Conversation:
 
     def _finished(self, node: Node, answer: Answer) -> None:
         self._rest()
+        self.keeper.changed(self.session, node)
         if answer.finish is Finish.CANCELLED and not answer.pieces:
             self._take_back(node)
         elif answer.finish is Finish.CONTEXT:
-            _, room = self.context or (0, 0)
+            used, room = self.context or (0, 0)
+            self._fill(used, room, answered=True)
             self.say(
                 f"The context is full: {room:,} tokens.",
-                "Edit an earlier message (↑ in the empty prompt), or start again with a larger --n-ctx.",
+                "Leave out the oldest messages, begin a new session, edit an earlier message (↑ in the empty "
+                "prompt), or start again with a larger --n-ctx.",
             )
+            self.paused = bool(self.queue)  # the next one would find it as full
+        self._save()
         self._next()
+
+    def _fill(self, used: int, room: int, *, answered: bool) -> None:
+        self.full = Full(used, room, oldest(self.session, used, room, answered=answered))
 
     def _ready(self, event: Ready) -> None:
         self.engine, self.environment, self.paused = event, event.environment, False
@@ -216,8 +214,10 @@ class Conversation:
         self.say(f"The engine stopped: {event.how}.", "The conversation is safe. F8 reloads the model.", error=True)
 
     def _failed(self, event: Failed) -> None:
-        if self.running and event.turn == self.running.id:
+        if self.running and event.turn == self._turn:
             self._break_off(event.message)
+            if event.too_long and self.context:
+                self._fill(event.too_long, self.context[1], answered=False)
         elif isinstance(self.engine, Loading):
             self.engine = event
             self.paused = True
@@ -231,8 +231,10 @@ class Conversation:
         self._rest()
         if node and node.answer:
             node.answer.error = why
+            self.keeper.changed(self.session, node)
             if not node.answer.pieces:
                 self._take_back(node)
+        self._save()
 
     def _take_back(self, node: Node) -> None:
         """An answer without a word leaves the tree; so does its question, if that has no other answer."""
@@ -241,11 +243,7 @@ class Conversation:
         self._forget(node, question)
         if not question.children:
             former = self._forget(question, question.parent or self.session.root)
-            self._returned.append(Returned(question.message.text, former))
-
-    def _forget(self, node: Node, heir: Node) -> Node | None:
-        self.notes = [replace(note, after=heir) if note.after is node else note for note in self.notes]
-        return self.session.remove(node)
+            self._give_back(question.message.text, former)
 
     def _rest(self) -> None:
         self.running, self.reading, self.stopping = None, None, False
@@ -255,22 +253,29 @@ class Conversation:
             self._ask(self.session.say(self.queue.pop(0)))
 
     def _ask(self, question: Node) -> None:
-        asked = Asked(self.options.sampling, self.draft_tokens, self.options.verifier)
-        self.running = node = self.session.answer(question, Answer(self.method), asked)
+        asked = Asked(self.options.sampling, self.draft_tokens, self.options.verifier, self.options.title)
+        node = self.session.answer(question, Answer(self.method), asked)
+        self.session.model = self.options.title
+        self._run(node, asked)
+
+    def _run(self, node: Node, asked: Asked, *, resume: tuple[int, ...] = ()) -> None:
+        """Saved first, asked then: what was sent is never only in the air."""
+        question = node.parent
+        assert question is not None, "answers follow questions"
+        self.running, self.full, self._turn = node, None, next(self._turns)
+        self.keeper.changed(self.session, *(each for each in (question.parent, question, node) if each))
+        self._save()
         self._client.send(
             Generate(
-                turn=node.id,
+                turn=self._turn,
                 messages=self.session.messages(until=question),
                 sampling=asked.sampling,
                 method=self.method,
-                draft_tokens=asked.draft_tokens,
+                draft_tokens=self.draft_tokens,
                 verifier=asked.verifier,
                 lookup=self.options.lookup,
                 max_tokens=self.options.max_tokens,
                 stop=self.options.stop,
+                resume=resume,
             )
         )
-
-    def _say_once(self, text: str) -> None:
-        if all(note.text != text for note in self.notes):
-            self.say(text)

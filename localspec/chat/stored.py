@@ -1,0 +1,44 @@
+"""An answer that was read from the store: its text and token ids are there, the rest is read when it is asked for.
+
+A session of five hundred turns opens at once this way; most of its rounds are never looked at again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localspec.chat.answer import Answer
+from localspec.chat.codec import unpacked, unpacked_tokens
+
+
+class StoredAnswer(Answer):
+    """Its slots for rounds and pieces stay empty until the first look, which `__getattr__` is told of."""
+
+    __slots__ = ("_parts", "_text")
+
+    def __init__(self, text: str, parts: list[tuple[bytes, bytes]], **fields: Any) -> None:
+        super().__init__(**fields)
+        self._text, self._parts = text, parts
+        del self.rounds, self.pieces
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("rounds", "pieces"):
+            raise AttributeError(name)
+        parts = [unpacked(tokens, body) for tokens, body in self._parts]
+        self.rounds = [made for rounds, _ in parts for made in rounds]
+        self.pieces = [piece for _, pieces in parts for piece in pieces]
+        self._parts = []
+        return getattr(self, name)
+
+    @property
+    def unread(self) -> bool:
+        """Nothing but the text and the tokens was looked at, so nothing was added."""
+        return bool(self._parts)
+
+    @property
+    def text(self) -> str:
+        return self._text if self._parts else super().text
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        return unpacked_tokens(b"".join(tokens for tokens, _ in self._parts)) if self._parts else super().token_ids
