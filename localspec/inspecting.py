@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from shlex import quote
+from textwrap import wrap
 from typing import Any
 
 from localspec import gguf
@@ -19,7 +20,8 @@ from localspec.chat.template import ChatTemplate
 from localspec.chat.text import one_line
 from localspec.errors import ModelLoadError
 from localspec.gguf import Header
-from localspec.llama import known
+from localspec.llama import abilities, known
+from localspec.llama.abilities import HeadFacts, Rewinding
 from localspec.pairing import Pairing, counted, pair
 
 SCHEMA = "localspec.inspect/1"
@@ -28,7 +30,9 @@ SCHEMA = "localspec.inspect/1"
 @dataclass(frozen=True, slots=True)
 class Description:
     """What the header says. `problem` is what is broken, `purpose` what the file is when it is no language model,
-    `template` why it can't be used as it is: clauses, None where there is nothing to say."""
+    `template` why it can't be used as it is: clauses, None where there is nothing to say. `rewinding` and `drafters`
+    are those of a language model: what its cache takes back, and for each method why it can't draft, None where it
+    can, given its file; `head` is that of a draft head."""
 
     path: str
     name: str
@@ -46,6 +50,9 @@ class Description:
     template: str | None
     mtp_layers: int
     mtp_layers_claimed: int
+    rewinding: Rewinding | None
+    drafters: dict[str, str | None]
+    head: HeadFacts | None
     purpose: str | None
     problem: str | None
     hint: str
@@ -77,7 +84,7 @@ def describe(header: Header) -> Description:
     claimed, mtp = gguf.mtp_layers(replace(header, tensors=tensors))
     problem = damage.reason if damage else None if misfit else known.refusal(header.architecture)
     faults = [error for error in (damage, misfit) if error]
-    vocabulary = header.vocabulary
+    vocabulary, writes = header.vocabulary, not (problem or misfit)
     return Description(
         path=header.path,
         name=header.name,
@@ -92,9 +99,12 @@ def describe(header: Header) -> Description:
         vocabulary=vocabulary.size if vocabulary else 0,
         tokenizer=" ".join(filter(None, (header.text("tokenizer.ggml.model"), header.text("tokenizer.ggml.pre")))),
         has_template=header.chat_template is not None,
-        template=None if problem or misfit else _template(header),
+        template=_template(header) if writes else None,
         mtp_layers=mtp,
         mtp_layers_claimed=claimed,
+        rewinding=abilities.rewinding(header) if writes else None,
+        drafters=abilities.drafters(header) if writes else {},
+        head=abilities.head_facts(header) if gguf.is_head(header) and not damage else None,
         purpose=misfit.reason if misfit else None,
         problem=problem,
         hint=faults[0].hint if faults else "A newer localspec may bring a newer llama.cpp." if problem else "",
@@ -158,21 +168,59 @@ def _rows(found: Description) -> Iterator[tuple[str, str]]:
         yield "Context", f"{found.context:,} tokens"
     if found.vocabulary:
         yield "Vocabulary", f"{found.vocabulary:,} pieces ({found.tokenizer})"
-    if not (found.purpose or found.problem):
+    if found.rewinding:
         yield "Chat template", found.template or "renders"
-        yield "Draft heads", _heads(found)
+        yield from _wrapped("Rollback", f"{found.rewinding.rollback}: {found.rewinding.cost}")
+        yield from _drafters(found)
+    if found.head:
+        yield from _head_rows(found, found.head)
     yield "Complete", f"no: {found.problem}" if found.problem else "yes"
     if found.problem:
         yield "", found.hint
 
 
-def _heads(found: Description) -> str:
-    claimed, there = found.mtp_layers_claimed, found.mtp_layers
-    if claimed > there:
-        return (
-            f"the header claims {_count(claimed, 'MTP layer')}, but the file holds {there}: no drafting with them"
-        )
-    return _count(there, "MTP layer") if there else "none: this file carries no MTP layers"
+def _drafters(found: Description) -> Iterator[tuple[str, str]]:
+    works = [name for name, reason in found.drafters.items() if reason is None]
+    alone = [name for name in works if name in abilities.ALONE]
+    if "mtp" in works:
+        alone.append(f"mtp ({_count(found.mtp_layers, 'layer')} in the file)")
+    if works:
+        yield "Drafters", ", ".join(alone)
+        beside = (name for name in works if name not in (*abilities.ALONE, "mtp"))
+        yield "", f"with a file (--draft FILE): {', '.join(beside)}"
+    for reason in dict.fromkeys(filter(None, found.drafters.values())):
+        names = (name for name, why in found.drafters.items() if why == reason)
+        yield from _wrapped("Can't draft", f"{', '.join(names)}: {reason}")
+    if found.mtp_layers_claimed > found.mtp_layers:
+        claimed = _count(found.mtp_layers_claimed, "MTP layer")
+        yield "", f"the header claims {claimed}, but the file holds {found.mtp_layers}"
+
+
+def _head_rows(found: Description, head: HeadFacts) -> Iterator[tuple[str, str]]:
+    kind = {"mtp": "MTP", "eagle3": "EAGLE-3", "dflash": "DFlash"}[head.kind]
+    reads = f"what enters layers {', '.join(map(str, head.reads))}" if head.reads else "what leaves the last layer"
+    yield "Head", f"{kind}, {_count(head.layers, 'layer')} of its own; reads {reads} of its target"
+    part = "all" if head.proposes == head.vocabulary else f"{head.proposes:,}"
+    most = f", at most {_count(head.longest, 'token')} at once" if head.longest else ""
+    yield "Proposes", f"{part} of {head.vocabulary:,} pieces{most}"
+    if head.fault:
+        yield "Fits", f"no model: {head.fault}"
+        return
+    deep = f" and at least {_count(max(head.reads), 'layer')}" if head.reads else ""
+    borrowed = "; it borrows from them what it lacks" if head.borrows else ""
+    several = "s" if len(head.architectures) > 1 else ""
+    yield from _wrapped(
+        "Fits",
+        f"models of width {head.width:,}{deep}, with the same vocabulary, of the architecture{several} "
+        f"{', '.join(head.architectures)}{borrowed}",
+    )
+    yield "What to do", f"localspec chat --target MODEL --draft {quote(found.path)}"
+
+
+def _wrapped(label: str, text: str) -> Iterator[tuple[str, str]]:
+    for line in wrap(text, 66, break_long_words=False, break_on_hyphens=False):
+        yield label, line
+        label = ""
 
 
 def _pair_rows(target: str, draft: str, pairing: Pairing) -> Iterator[tuple[str, str]]:

@@ -87,8 +87,8 @@ def pair(target: Header, draft: str) -> Pairing:
         header = gguf.read(draft)
     except ModelLoadError as error:
         return Pairing(None, error.reason, error.hint)
-    if header.architecture in gguf.HEADS:
-        return _head(target, draft)
+    if gguf.is_head(header):
+        return _head(target, header)
     if broken := gguf.damage(header):
         return Pairing(None, broken.reason, broken.hint)
     if other := gguf.misfit(header):
@@ -172,11 +172,12 @@ def _differing(target: Sequence[bytes], draft: Sequence[bytes], count: int) -> l
     return [i for i in range(FIRST, count) if target[i] != draft[i]]
 
 
-def _head(target: Header, path: str) -> Pairing:
-    from localspec.llama import heads
+def _head(target: Header, header: Header) -> Pairing:
+    from localspec.llama import heads, prediction
 
     try:
-        head = heads.fit(path, target)
+        fit = heads.fit if header.architecture in heads.KINDS else prediction.fit
+        head = fit(header.path, target)
     except ModelLoadError as error:
         return Pairing(None, error.reason, error.hint)
     return Pairing(

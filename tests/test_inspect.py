@@ -16,7 +16,7 @@ from localspec import gguf
 from localspec.errors import ModelLoadError
 from localspec.inspecting import inspect
 from localspec.llama import known
-from tests import ggufs
+from tests import ggufs, ggufs_heads, ggufs_mtp
 from tests.broken import BAD
 from tests.conftest import Models
 
@@ -62,6 +62,10 @@ class TestFile:
             "template": None,
             "mtp_layers": 0,
             "mtp_layers_claimed": 0,
+            "rewinding": {"rollback": "PART", "cost": "any tail can be cut, which costs nothing"},
+            "drafters": dict.fromkeys(("lookup", "suffix", "draft", "translated", "cascade", "eagle3", "dflash"))
+            | {"mtp": "the file carries no layers for multi-token prediction"},
+            "head": None,
             "purpose": None,
             "problem": None,
             "hint": "",
@@ -112,9 +116,14 @@ class TestFile:
 
     def test_only_headers_are_read(self, models: Models, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
         opened: list[str] = []
-        monkeypatch.setattr(known, "open_model", lambda native, path, **options: opened.append(path))
+        really = known.open_model
+        monkeypatch.setattr(
+            known,
+            "open_model",
+            lambda native, path, **options: opened.append(path) or really(native, path, **options),
+        )
         assert facts(said, models("noise"))[0] == 0
-        assert [Path(path).name for path in opened] == ["bare.gguf"]  # the question whether llama.cpp knows it
+        assert {Path(path).name for path in opened} == {"bare.gguf"}  # what llama.cpp makes of the architecture
 
 
 class TestTemplate:
@@ -143,20 +152,91 @@ class TestHeads:
         assert "claims 1 MTP layer, but the file holds 0" in table(said, path)[1]
 
     def test_none_is_said_too(self, models: Models, said: Said) -> None:
-        assert "this file carries no MTP layers" in table(said, models("noise"))[1]
+        assert "mtp: the file carries no layers for multi-token prediction" in table(said, models("noise"))[1]
 
     def test_prediction_layers_are_counted(self, tmp_path: Path, said: Said) -> None:
-        path = with_mtp(tmp_path, trunk=True)
+        path = ggufs_mtp.step35(tmp_path / "m.gguf")
         code, found = facts(said, path)
-        assert code == 0 and found["mtp_layers"] == 1
-        assert "1 MTP layer\n" in table(said, path)[1]
+        assert code == 0 and found["mtp_layers"] == 3
+        assert found["drafters"]["mtp"] is None
+        assert "lookup, suffix, mtp (3 layers in the file)\n" in table(said, path)[1]
 
     def test_prediction_layers_alone_are_a_head(self, tmp_path: Path, said: Said) -> None:
         path = with_mtp(tmp_path, trunk=False)
         code, found = facts(said, path)
         assert (code, found["purpose"]) == (0, "it is a draft head (MTP), not a chat model")
+        assert found["rewinding"] is None and found["drafters"] == {}
         with pytest.raises(ModelLoadError, match="draft head"):
             gguf.check(str(path))
+
+    def test_what_a_head_is_and_which_targets_it_fits(self, tmp_path: Path, said: Said) -> None:
+        path = ggufs_heads.eagle3(tmp_path / "h.gguf", d2t=ggufs_heads.reduced(40))
+        code, found = facts(said, path)
+        assert code == 0
+        assert "llama" in found["head"].pop("architectures")
+        assert found["head"] == {
+            "kind": "eagle3",
+            "layers": 1,
+            "reads": [1, 2, 3],
+            "width": 64,
+            "vocabulary": 265,
+            "proposes": 40,
+            "longest": None,
+            "borrows": False,
+            "fault": None,
+        }
+        _, text = table(said, path)
+        assert "EAGLE-3, 1 layer of its own; reads what enters layers 1, 2, 3" in text
+        assert "40 of 265 pieces\n" in text
+        assert "models of width 64 and at least 3 layers" in text
+        assert f"localspec chat --target MODEL --draft {path}\n" in text
+
+    def test_blocks_have_a_length_and_assistants_one_architecture(self, tmp_path: Path, said: Said) -> None:
+        block = table(said, ggufs_heads.dflash(tmp_path / "d.gguf"))[1]
+        assert "all of 265 pieces, at most 7 tokens at once" in block
+        assistant = facts(said, ggufs_mtp.assistant(tmp_path / "a.gguf"))[1]["head"]
+        assert assistant["architectures"] == ["gemma4"] and assistant["borrows"]
+        assert (assistant["kind"], assistant["width"], assistant["longest"]) == ("mtp", 64, None)
+
+    def test_a_head_that_no_model_can_use_says_why(self, tmp_path: Path, said: Said) -> None:
+        path = ggufs_mtp.qwen35_head(tmp_path / "h.gguf", without=("token_embd.weight",))
+        code, found = facts(said, path)
+        assert code == 0 and found["head"]["fault"] == "it has no embeddings of its own"
+        _, text = table(said, path)
+        assert "no model: it has no embeddings of its own" in text and "What to do" not in text
+
+
+class TestDrafters:
+    @pytest.mark.parametrize(
+        ("name", "rollback", "words"),
+        [
+            ("noise", "PART", "costs nothing"),
+            ("window", "PART", "windows is kept whole"),
+            ("recur", "FULL", "checkpoint"),
+            ("hybrid", "RS", "the last 8 tokens"),
+        ],
+    )
+    def test_how_the_cache_takes_tokens_back(
+        self, models: Models, said: Said, name: str, rollback: str, words: str
+    ) -> None:
+        _, found = facts(said, models(name))
+        assert found["rewinding"]["rollback"] == rollback and words in found["rewinding"]["cost"]
+        assert f"Rollback      {rollback}: " in table(said, models(name))[1]
+
+    def test_who_can_draft_and_why_the_others_cannot(self, models: Models, said: Said) -> None:
+        _, found = facts(said, models("recur"))
+        reason = "llama.cpp can't read the hidden states of a 'mamba' model"
+        assert found["drafters"]["eagle3"] == found["drafters"]["dflash"] == reason
+        assert found["drafters"]["suffix"] is None
+        text = " ".join(table(said, models("recur"))[1].split())
+        assert f"eagle3, dflash: {reason}" in text
+        assert "(--draft FILE): draft, translated, cascade Can't" in text
+
+    def test_of_a_damaged_file_nothing_is_promised(self, tmp_path: Path, said: Said) -> None:
+        path = ggufs.noise(tmp_path / "m.gguf")
+        path.write_bytes(path.read_bytes()[:-64])
+        _, found = facts(said, path)
+        assert found["rewinding"] is None and found["drafters"] == {}
 
 
 def with_mtp(folder: Path, *, trunk: bool) -> Path:

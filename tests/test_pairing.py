@@ -14,7 +14,7 @@ from localspec.errors import ModelLoadError
 from localspec.llama.load import load_vocab
 from localspec.llama.native import lc
 from localspec.pairing import FEW, PADDING, Difference, Facts, Pairing, compare, counted, facts, pair
-from tests import ggufs
+from tests import ggufs, ggufs_mtp
 from tests.broken import BAD
 from tests.conftest import Models
 
@@ -196,6 +196,17 @@ class TestFiles:
         found = verdict(models("noise"), str(make(tmp_path)))
         assert found.method is None and not found.fits
         assert reason in found.reason and found.hint
+
+    def test_prediction_layers_of_their_own_file_fit_their_model(self, tmp_path: Path) -> None:
+        model, head = ggufs_mtp.qwen35(tmp_path / "m.gguf"), ggufs_mtp.qwen35_head(tmp_path / "h.gguf")
+        found = verdict(str(model), str(head))
+        assert (found.method, found.fits) == ("mtp", True)
+
+    def test_an_assistant_fits_the_model_whose_cache_it_reads(self, models: Models, tmp_path: Path) -> None:
+        model, head = ggufs_mtp.gemma4(tmp_path / "m.gguf"), ggufs_mtp.assistant(tmp_path / "a.gguf")
+        assert verdict(str(model), str(head)).method == "mtp"
+        other = verdict(models("noise"), str(head))
+        assert other.method is None and "it was trained with a 'gemma4' model" in other.reason
 
     def test_a_head_is_judged_as_a_head(self, models: Models, tmp_path: Path) -> None:
         make, _ = BAD["head"]

@@ -24,6 +24,7 @@ __all__ = [
     "check",
     "damage",
     "fingerprint",
+    "is_head",
     "misfit",
     "mtp_layers",
     "pieces",
@@ -67,6 +68,11 @@ def misfit(header: Header) -> ModelLoadError | None:
     except Bad as bad:
         return ModelLoadError(header.path, bad.reason, bad.hint)
     return None
+
+
+def is_head(header: Header) -> bool:
+    """Whether it drafts on the hidden states of another model, and is of no use without it."""
+    return header.architecture in HEADS or _is_mtp_head(header)
 
 
 def mtp_layers(header: Header) -> tuple[int, int]:
@@ -119,7 +125,7 @@ def _is_model(header: Header) -> None:
         raise Bad("it is a LoRA adapter, not a model", "Name the model that it was made for.")
     if kind == "mmproj" or arch == "clip":
         raise Bad("it is a vision or audio projector, not a model", "Name the model that it belongs to.")
-    if arch in HEADS or _is_mtp_head(header):
+    if is_head(header):
         kind = arch if arch in HEADS else "MTP"
         raise Bad(f"it is a draft head ({kind}), not a chat model", "Name the model that it belongs to.")
     if not header.tensors and header.split[1] <= 1:

@@ -19,7 +19,7 @@ from localspec.llama import hidden
 KINDS = ("eagle3", "dflash")  # the architecture of a head file is also the name of its method
 
 # Architectures whose graphs hand out what enters a layer. On any other one, asking for it ends the process.
-_TAPPED = frozenset(
+TAPPED = frozenset(
     [
         "llama",
         "qwen3",
@@ -129,10 +129,8 @@ def misfit(head: Head, target: Header) -> str | None:
     arch = target.architecture
     width = target.number("$.embedding_length")
     highest, deep = max(head.layers), depth(target)
-    if arch not in _TAPPED:
-        return (
-            f"llama.cpp can't read the hidden states of a {arch!r} model, so no {head.kind} head can draft for it"
-        )
+    if reason := untapped(arch):
+        return f"{reason}, so no {head.kind} head can draft for it"
     if head.width != width:
         return f"it was trained on a model of width {head.width}, and {target.name} has {width}"
     if highest > deep:
@@ -144,6 +142,12 @@ def misfit(head: Head, target: Header) -> str | None:
     if borrows and head.header.number("$.embedding_length") != width:
         return f"it lacks embeddings of its own, and its width differs from that of {target.name}"
     return vocabulary_misfit(head.header, target)
+
+
+def untapped(architecture: str) -> str | None:
+    """Why no head but its own prediction layers can draft for such a model; None when one may."""
+    known = architecture in TAPPED
+    return None if known else f"llama.cpp can't read the hidden states of a {architecture!r} model"
 
 
 def depth(target: Header) -> int:

@@ -60,11 +60,24 @@ def fit(path: str, target: Header) -> Head:
         raise error
     if gguf.misfit(head) is None:
         raise ModelLoadError(path, "it is a whole model, not a file of prediction layers", "Use it as the model.")
-    if reason := hidden.missing("mtp") or _fault(head) or _lack(head):
+    if reason := hidden.missing("mtp") or fault(head):
         raise ModelLoadError(path, reason, "Look for another GGUF version of this head.")
     if reason := _misfit(head, target):
         raise ModelLoadError(path, reason, "Use the model that these layers were trained with.")
     return _head(head, target)
+
+
+def fault(head: Header) -> str | None:
+    """Why a file of layers alone can draft for no target."""
+    return _fault(head) or _lack(head)
+
+
+def target_architecture(head: Header) -> str:
+    return _SHARING.get(head.architecture, head.architecture)
+
+
+def target_width(head: Header) -> int:
+    return head.number("$.embedding_length_out" if is_sharing(head) else "$.embedding_length")
 
 
 def is_sharing(head: Header) -> bool:
@@ -116,11 +129,10 @@ def _lack(head: Header) -> str | None:
 
 
 def _misfit(head: Header, target: Header) -> str | None:
-    sharing, arch = is_sharing(head), target.architecture
-    wanted = _SHARING[head.architecture] if sharing else head.architecture
+    sharing, arch, wanted = is_sharing(head), target.architecture, target_architecture(head)
     if arch != wanted:
         return f"it was trained with a {wanted!r} model, and {target.name} is a {arch!r} model"
-    width, theirs = head.number(f"$.embedding_length{'_out' * sharing}"), target.number("$.embedding_length")
+    width, theirs = target_width(head), target.number("$.embedding_length")
     if width != theirs:
         return f"it was trained with a model of width {width}, and {target.name} has {theirs}"
     if sharing and (reason := _other_cache(head, target)):
