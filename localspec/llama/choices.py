@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localspec.errors import UsageError
+from localspec.fitting import default_cache_type
+from localspec.footprint import BLOCK, DEFAULT_CONTEXT, head_sizes, is_packable
 from localspec.gguf import Header
 from localspec.llama.devices import Device, has_gpu
 from localspec.model import ModelSpec
 
-DEFAULT_CONTEXT = 8192  # the cache grows with the context; models allow far more than most machines hold
 FLASH = {"off": 0, "on": 1, "auto": -1}  # llama.cpp's numbers
 CACHE_TYPES = {
     **{"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q5_1": 7, "q5_0": 6, "q4_1": 3, "q4_0": 2},
     "iq4_nl": 20,
 }
 PLAIN = frozenset({"f32", "f16", "bf16"})
-BLOCK = 32  # elements that every quantised cache type packs together
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,11 @@ def threads(asked: int | None, cores: int, cpus: int) -> int:
 def attention(spec: ModelSpec, header: Header, *, on_gpu: bool) -> Attention:
     flash, k, v = _asked(spec)
     heads = head_sizes(header)
-    fits = bool(heads) and all(size % BLOCK == 0 for size in heads)
     never = header.architecture == "grok"  # llama.cpp forces it off there
     if flash == "auto" and never:
         flash = "off"
     if k is None or v is None:
-        k = v = k or v or _default_type(flash, fits=fits, on_gpu=on_gpu)
+        k = v = k or v or default_cache_type(flash, packable=is_packable(header), on_gpu=on_gpu)
     if flash == "auto" and not on_gpu:
         # A processor is fast with flash attention on a quantised or bf16 cache, and slow on others.
         flash = "off" if "f16" in (k, v) or "f32" in (k, v) else "on"
@@ -111,17 +110,8 @@ def attention(spec: ModelSpec, header: Header, *, on_gpu: bool) -> Attention:
 
 def usual(*, on_gpu: bool) -> Attention:
     """What `attention` comes to for most models: those with heads of a multiple of 32."""
-    kind = _default_type("auto", fits=True, on_gpu=on_gpu)
+    kind = default_cache_type("auto", packable=True, on_gpu=on_gpu)
     return Attention("auto" if on_gpu else "on", kind, kind)
-
-
-def head_sizes(header: Header) -> frozenset[int]:
-    """The K and V sizes per head, as far as the header knows them. Empty without attention."""
-    keys = ("key_length", "value_length", "key_length_swa", "value_length_swa")
-    named = frozenset(header.number(f"$.attention.{key}") for key in keys) - {0}
-    heads = header.number("$.attention.head_count")
-    explicit = all(header.number(f"$.attention.{key}") for key in keys[:2])
-    return named if explicit or not heads else named | {header.number("$.embedding_length") // heads}
 
 
 def _asked(spec: ModelSpec) -> tuple[str, str | None, str | None]:
@@ -134,10 +124,6 @@ def _asked(spec: ModelSpec) -> tuple[str, str | None, str | None]:
             raise UsageError(f"{flag} is {asked!r}.", f"It must be one of {', '.join(CACHE_TYPES)}.")
         types.append(asked and asked.lower())
     return flash, types[0], types[1]
-
-
-def _default_type(flash: str, *, fits: bool, on_gpu: bool) -> str:
-    return "q8_0" if fits and not on_gpu and flash != "off" else "f16"
 
 
 def _refuse(flash: str, k: str, v: str, heads: frozenset[int], *, never: bool) -> None:
