@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from localspec.chat.answer import Answer
 from localspec.chat.message import Message
+from localspec.config import Config
 from localspec.engine.engine import Engine
 from localspec.engine.messages import Emitted, Event, Failed, Finished, Generate, Load, Notice, Ready
 from localspec.errors import LocalspecError
@@ -23,16 +24,18 @@ from localspec.spec.settings import Sampling
 class Model:
     """A loaded target with its draft. Use it in a `with`, or close it; one thread at a time.
 
-    Raises ModelLoadError or UsageError as the command line does. Keyword arguments are fields of ModelSpec.
+    Raises ModelLoadError or UsageError as the command line does. Other keyword arguments are fields of ModelSpec.
+    With `corpus`, a folder, answers are kept there as token ids, and the suffix drafter draws on them.
     """
 
-    def __init__(self, target: str, draft: str | None = None, **spec: Any) -> None:
+    def __init__(self, target: str, draft: str | None = None, *, corpus: str | None = None, **spec: Any) -> None:
         self._ready: Ready | None = None
         self._answer: Answer | None = None
         self._on_text: Callable[[str], object] = str
         self._turn = 0
         self._engine = Engine(self._take)
-        self._engine.handle(Load(ModelSpec(target, **spec), ModelSpec(draft) if draft else None))
+        kept = Config.remember_tokens if corpus else 0
+        self._engine.handle(Load(ModelSpec(target, **spec), ModelSpec(draft) if draft else None, corpus, kept))
 
     @property
     def info(self) -> ModelInfo:

@@ -3,7 +3,8 @@
 
 Four prompts at temperatures 0 and 0.8, 160 new tokens each, end tokens banned. Rows: llama-server without speculation
 and with its n-gram drafters; localspec off, lookup, suffix and auto at the server's settings (flash attention off, F16
-cache), and off at its own default. Prints tokens per second of the decode phase, then the claims with their targets.
+cache), and off at its own default. Both start fresh for each repeat. Prints tokens per second of the decode phase,
+then the claims with their targets.
 
 Usage: python scripts/bench_peer.py LLAMA_SERVER [--json FILE] [--repeat N]
 A llama-server of the same version: cmake target `llama-server` in the sources inside llama-cpp-python's sdist.
@@ -22,6 +23,7 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,7 @@ PROMPTS = {
     "summarise": f"Summarise this text in three sentences, then repeat the text:\n\n{TEXT}",
     "write code": "Write a Python class for a bank account with deposit, withdraw and a history of both.",
 }
+WARM_UP = "Name three rivers, and a town on each of them."
 SERVERS = {
     "server off": (),
     "server ngram-simple": (
@@ -85,31 +88,45 @@ def main() -> None:
     source = catalog.resolve(catalog.find(catalog.DEFAULT)).target
     model = quantise(source, folder / "demo-Q8_0.gguf", "Q8_0")
     warnings.simplefilter("ignore")
-    with ExitStack() as stack:
-        ports = {
-            name: stack.enter_context(Server(options.server, model, flags, 18080 + i))
-            for i, (name, flags) in enumerate(SERVERS.items())
-        }
-        equal = stack.enter_context(
-            localspec.Model(str(model), n_ctx=2048, flash_attn="off", cache_type_k="f16", cache_type_v="f16")
-        )
-        default = stack.enter_context(localspec.Model(str(model), n_ctx=2048))
-        speeds: dict[str, dict[str, list[float]]] = {}
-        for _ in range(options.repeat + 1):  # the first one warms up
-            for cell, prompt, temperature in cells():
-                for name, server in ports.items():
-                    note(speeds, name, cell, server.speed(text_of(equal, prompt), temperature))
-                for name, method in OURS.items():
-                    note(speeds, f"localspec {name}", cell, ours(equal, prompt, temperature, method))
-                note(speeds, "localspec off, own default", cell, ours(default, prompt, temperature, "off"))
+    speeds: dict[str, dict[str, list[float]]] = {}
+    for repeat in range(options.repeat):
+        print(f"repeat {repeat + 1} of {options.repeat}", file=sys.stderr, flush=True)
+        measure(options.server, model, speeds)
     medians = {
-        name: {cell: statistics.median(found[1:]) for cell, found in row.items()} for name, row in speeds.items()
+        name: {cell: statistics.median(found) for cell, found in row.items()} for name, row in speeds.items()
     }
     report(medians)
     if options.json:
         options.json.write_text(
             json.dumps({"tokens": TOKENS, "speeds": speeds, "medians": medians}, indent=1) + "\n"
         )
+
+
+def measure(program: Path, model: Path, speeds: dict[str, dict[str, list[float]]]) -> None:
+    """One pass over all cells, from fresh processes: both sides draw on earlier answers (`ngram-mod`, `ngram-cache`,
+    `suffix`), and a prompt that was answered before would be a copy of itself."""
+    with ExitStack() as stack:
+        ports = {
+            name: stack.enter_context(Server(program, model, flags, 18080 + i))
+            for i, (name, flags) in enumerate(SERVERS.items())
+        }
+        # A corpus each: what one method answered must not be another's to copy.
+        folders = {name: stack.enter_context(TemporaryDirectory()) for name in OURS}
+        equal = {
+            name: stack.enter_context(
+                localspec.Model(
+                    str(model), corpus=folder, n_ctx=2048, flash_attn="off", cache_type_k="f16", cache_type_v="f16"
+                )
+            )
+            for name, folder in folders.items()
+        }
+        default = stack.enter_context(localspec.Model(str(model), n_ctx=2048))
+        for cell, prompt, temperature in [("warm-up", WARM_UP, 0.0), *cells()]:
+            for name, server in ports.items():
+                note(speeds, name, cell, server.speed(text_of(default, prompt), temperature))
+            for name, method in OURS.items():
+                note(speeds, f"localspec {name}", cell, ours(equal[name], prompt, temperature, method))
+            note(speeds, "localspec off, own default", cell, ours(default, prompt, temperature, "off"))
 
 
 def cells() -> list[tuple[str, str, float]]:
