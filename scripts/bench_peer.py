@@ -208,7 +208,7 @@ def report(medians: dict[str, dict[str, float]]) -> None:
     print(f"{'tokens per second':28}" + "".join(f"{name:>17}" for name in names))
     for name, row in medians.items():
         print(f"{name:28}" + "".join(f"{row[cell]:17.1f}" for cell in names))
-    best = max((n for n in SERVERS if n != "server off"), key=lambda n: mean(list(medians[n].values())))
+    best = max((n for n in SERVERS if n != "server off"), key=lambda n: mean([medians[n][cell] for cell in names]))
 
     def claim(what: str, value: float, target: float) -> None:
         print(f"{what:66}{value:6.2f}x  target {target:.2f}x  {'PASS' if value >= target else 'FALLS SHORT'}")
