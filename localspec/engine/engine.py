@@ -94,7 +94,9 @@ class Engine:
         drafting, draft = loaded.drafting, loaded.draft.info if loaded.draft else None
         reasons = tuple(drafting.reasons.items())
         self._emit(Ready(loaded.info, draft, drafting.methods, reasons, loaded.environment, loaded.thinks))
-        for reason in filter(None, (*loaded.problems, loaded.info.speculation_off, loaded.notice)):
+        for reason in filter(
+            None, (*loaded.problems, drafting.left_out, loaded.info.speculation_off, loaded.notice)
+        ):
             self._notice(reason, None)
 
     def _generate(self, command: Generate) -> None:
@@ -140,10 +142,13 @@ class Engine:
                 total_s=ended - started,
                 environment=loaded.environment,
                 tail=tail,
+                advice=loaded.drafting.advice,
             )
         )
         loaded.keep_costs()
-        if loaded.earlier is not None and command.messages:  # after the answer is out: the file may be slow
+        if (
+            loaded.earlier is not None and command.messages and command.remember
+        ):  # after the answer is out: the file may be slow
             loaded.earlier.remember(outbox.tokens)
 
     def _require(self) -> Loaded:
@@ -179,7 +184,7 @@ class Engine:
     def _decode(self, loaded: Loaded, turn: int, rounds: Iterator[Round], outbox: Outbox) -> Finish:
         for done in rounds:
             outbox.add(done)
-            for problem in loaded.failing:
+            for problem in (*loaded.failing, *loaded.drafting.notices):
                 self._notice(problem, turn)
             if loaded.decoder.reread:
                 self._notice("The model's cache was lost and the text read again in the middle of an answer.", turn)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from localspec.chat.message import Message, Piece
 from localspec.model import ModelInfo, ModelSpec
+from localspec.spec.advice import Advice
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish, Round
 
@@ -44,6 +45,9 @@ class Generate:
     resume: tuple[int, ...] = ()
     grammar: str | None = None  # GBNF that the answer must follow
     logprobs: int | None = None  # log-probabilities of every emitted token, with so many alternatives
+    remember: bool = (
+        True  # for the suffix drafter; not in a race, whose second run would know its first
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ class Finished:
     total_s: float
     environment: Environment
     tail: str = ""  # text that was held back (half a character, the start of a stop string) when a stop came
+    advice: tuple[Advice, ...] = ()  # about each drafter that was measured since the model was loaded
 
 
 @dataclass(frozen=True, slots=True)

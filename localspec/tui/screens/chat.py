@@ -13,7 +13,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Markdown, Tooltip
 
 from localspec.chat.session import Node
@@ -22,6 +21,7 @@ from localspec.conversation import DRAFT_LENGTHS, Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
 from localspec.tui.export import export
+from localspec.tui.screens.views import Views
 from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.inspector import Inspector
 from localspec.tui.widgets.prompt import Prompt
@@ -40,7 +40,7 @@ _STYLES = sorted(Path(__file__).parent.parent.glob("widgets/*.tcss"))
 _BUSY = "The answer is still being written. Esc stops it."
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(Views):
     CSS_PATH: ClassVar = ["chat.tcss", *_STYLES]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "Prompt"
@@ -52,6 +52,7 @@ class ChatScreen(Screen[None]):
         Binding("f3,ctrl+t", "next_method", "Switch the method, also in mid-answer", id="chat.method"),
         Binding("f4,ctrl+g", "next_length", "Change the draft length", id="chat.length"),
         Binding("f5", "tokens", "Who proposed each token", id="chat.tokens"),
+        Binding("f6", "race", "Race: the last message plainly and with this method", id="chat.race"),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
@@ -62,11 +63,9 @@ class ChatScreen(Screen[None]):
     ]
 
     def __init__(self, client: EngineClient, conversation: Conversation, folder: Path) -> None:
-        super().__init__()
+        super().__init__(client, conversation)
         self._folder = folder
-        self.conversation = conversation
         self.editing: Node | None = None
-        self._client = client
         self._drains = 0
         self.stale = False  # something is to be drawn
         self._reported: set[str] = set()
@@ -108,7 +107,9 @@ class ChatScreen(Screen[None]):
         with self._guarded():
             events = self._client.poll()
             for event in events:
-                self.conversation.fold(event)
+                if not (self.race and self.race.fold(event)):
+                    self.conversation.fold(event)
+            self.conversation.keep()
             self._drains += 1
             self.stale = self.stale or bool(events)
             due = self._drains % _FIGURES_EVERY == 0
@@ -224,7 +225,7 @@ class ChatScreen(Screen[None]):
         if chat.running:
             self._hint(_BUSY)
         elif nodes:
-            self._change(partial(chat.session.step, nodes[-1], step))
+            self._change(partial(chat.step, nodes[-1], step))
 
     def action_next_method(self) -> None:
         chat = self.conversation
@@ -252,9 +253,6 @@ class ChatScreen(Screen[None]):
         self.toggle_class("-flipped")
         self.call_after_refresh(self._draw_now)
 
-    def action_tokens(self, node_id: int | None = None) -> None:
-        self.query_one(Transcript).flip_tokens(node_id)
-
     def action_export(self) -> None:
         with self._guarded():
             export(self.app, self.conversation, self._folder)
@@ -280,6 +278,3 @@ class ChatScreen(Screen[None]):
         panel, transcript = self.query_one(StatsPanel), self.query_one(Transcript)
         target = transcript if transcript.display else panel
         target.scroll_page_up() if pages < 0 else target.scroll_page_down()
-
-    def _hint(self, text: str) -> None:
-        self.notify(text, markup=False, timeout=4)
