@@ -1,30 +1,81 @@
-"""`localspec chat`: the engine process, and the interface that fits this terminal."""
+"""`localspec chat`: the engine process, the sessions that are kept, and the interface that fits this terminal."""
 
 from __future__ import annotations
 
 import sys
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from localspec.config import Config, log_file
+from localspec.chat.finding import latest_session, named_session
+from localspec.chat.keeper import Keeper
+from localspec.chat.store import Store
+from localspec.config import Config, data_dir, log_file
 from localspec.conversation import Conversation, Options
 from localspec.engine.messages import Load
 from localspec.engine.process import ProcessClient
+from localspec.errors import StoreError
 
 
-def open_chat(load: Load, options: Options, settings: Config, *, plain: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Which session to go on with: the latest one where `name` is None. `sampling` and `system` are what the command
+    line says beside it; everything else is as the session had it."""
+
+    name: str | None
+    sampling: dict[str, Any] = field(default_factory=dict)
+    system: str | None = None
+
+
+def sessions_file() -> Path:
+    return data_dir() / "sessions.db"
+
+
+def open_chat(load: Load, options: Options, settings: Config, *, plain: bool, resume: Resume | None = None) -> int:
     """Run the chat to its end; the exit code."""
+    keeper = _keeper(required=resume is not None)
     client = ProcessClient(log_file())
     folder = Path(settings.export_dir).expanduser() if settings.export_dir else Path.cwd()
     try:
         if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
             from localspec.plain import PlainChat
 
-            thoughts = settings.thinking == "show"
-            return PlainChat(Conversation(client, load, options), client, folder, thoughts=thoughts).run()
+            conversation = _resumed(Conversation(client, load, options, keeper), resume)
+            return PlainChat(conversation, client, folder, thoughts=settings.thinking == "show").run()
         from localspec.tui.app import ChatApp
 
-        app = ChatApp(client, load, options, folder=folder, theme=settings.theme)
+        app = ChatApp(client, load, options, folder=folder, theme=settings.theme, keeper=keeper)
+        _resumed(app.conversation, resume)
         app.run()
         return app.return_code or 0
     finally:
         client.close()
+        keeper.close()
+        if not keeper.saved:
+            print("localspec: the end of this conversation could not be saved.", file=sys.stderr)
+
+
+def _keeper(*, required: bool) -> Keeper:
+    """A chat goes on without a file of sessions, unless it is asked to go on with one of them."""
+    try:
+        return Keeper(Store(sessions_file()), time.time)
+    except StoreError as error:
+        if required:
+            raise
+        keeper = Keeper(Store(), time.time)
+        keeper.notices.append(f"{error.message} This chat is not saved.")
+        return keeper
+
+
+def _resumed(conversation: Conversation, resume: Resume | None) -> Conversation:
+    if resume is None:
+        return conversation
+    rows = conversation.sessions()
+    row = latest_session(rows) if resume.name is None else named_session(rows, resume.name)
+    conversation.open_session(row.id)
+    if resume.sampling:
+        conversation.set_sampling(replace(conversation.options.sampling, **resume.sampling))
+    if resume.system is not None:
+        conversation.set_system(resume.system)
+    return conversation

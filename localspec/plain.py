@@ -116,6 +116,7 @@ class PlainChat:
             try:
                 for event in self._client.poll():
                     self._conversation.fold(event)
+                self._conversation.keep()
                 if not more():
                     self._print_notes()
                     return

@@ -75,6 +75,11 @@ class Keeper:
         except StoreError as error:
             self._fail(error)
 
+    def close(self) -> None:
+        """Before the program ends; `saved` then says whether everything is in the store."""
+        self.save(self._current)
+        self.store.close()
+
     def pending(self, id: str) -> Session | None:
         """A session that was left before the store took all of it."""
         return self._unsaved[id].session if id in self._unsaved else None

@@ -9,7 +9,9 @@ import typer
 
 from localspec.cli.program import app
 from localspec.errors import UsageError
-from localspec.flags import AnswerFlags, GrammarFlags, ModelFlags, SamplingFlags, SpeculationFlags, spread
+from localspec.flags import AnswerFlags, GrammarFlags, ModelFlags, SamplingFlags, SpeculationFlags, given, spread
+
+_FIELDS = {"ban_token": "banned"}  # of Sampling, where they are not called like their flags
 
 
 @app.command()
@@ -20,12 +22,18 @@ def chat(
     sampling: SamplingFlags,
     answer: AnswerFlags,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen.")] = False,
+    go_on: Annotated[bool, typer.Option("--continue", help="Go on with the latest session.")] = False,
+    session: Annotated[
+        str | None, typer.Option("--session", help="Go on with this one: its title, or the beginning of its id.")
+    ] = None,
 ) -> None:
     """Chat on the screen; line by line with --plain or without a terminal."""
     from localspec import settle
-    from localspec.chatting import open_chat
+    from localspec.chatting import Resume, open_chat
     from localspec.conversation import Options
 
+    if go_on and session is not None:
+        raise UsageError("--continue and --session are two ways to name one session.", "Give one of them.")
     settings, apart = settle.settle(model, speculation, sampling, answer)
     load, title = settle.load(settings, apart, remember=True)
     options = Options(
@@ -36,7 +44,10 @@ def chat(
         stop=tuple(apart["stop"] or ()),
         **settle.speculation(settings),
     )
-    raise typer.Exit(open_chat(load, options, settings, plain=plain))
+    flags = {name for name, flag in given(sampling).items() if flag is not None}
+    said = {_FIELDS.get(name, name): getattr(options.sampling, _FIELDS.get(name, name)) for name in flags}
+    resume = Resume(session, said, answer.system) if go_on or session is not None else None
+    raise typer.Exit(open_chat(load, options, settings, plain=plain, resume=resume))
 
 
 @app.command()

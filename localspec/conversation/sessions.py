@@ -23,11 +23,6 @@ class Conversation(Turns):
         self.keeper.store.claim(self.session.id)
         self._tell()
 
-    def close(self) -> None:
-        """Before the program ends; `keeper.saved` then says whether everything is in the store."""
-        self._save()
-        self.keeper.store.close()
-
     @property
     def title(self) -> str:
         """Of the session; empty before its first message."""
@@ -103,6 +98,8 @@ class Conversation(Turns):
         for text in session.waiting:
             self._give_back(text)
         self._mend()
+        if session.model not in ("", self.options.title):
+            self.say(f"This session was with {session.model}. From here on {self.options.title} answers.")
 
     def _mend(self) -> None:
         """What was being written when the program was killed is an answer that broke off, or none at all."""

@@ -12,6 +12,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from localspec.chat.keeper import Keeper
 from localspec.conversation import Conversation, Options
 from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
@@ -38,10 +39,12 @@ class ChatApp(App[None]):
         *,
         folder: Path | None = None,
         theme: str | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """`folder` is where exports go (None: the current one), `theme` the one to begin with."""
+        """`folder` is where exports go (None: the current one), `theme` the one to begin with, `keeper` keeps the
+        sessions (None: for this run only)."""
         super().__init__()
-        self.conversation = Conversation(client, load, options)
+        self.conversation = Conversation(client, load, options, keeper)
         self.folder = folder or Path.cwd()
         self.client = client
         self._wanted_theme = theme or os.environ.get("TEXTUAL_THEME") or DARK.name
