@@ -146,9 +146,7 @@ class Engine:
             )
         )
         loaded.keep_costs()
-        if (
-            loaded.earlier is not None and command.messages and command.remember
-        ):  # after the answer is out: the file may be slow
+        if loaded.earlier is not None and command.messages and command.remember:  # after the answer is out
             loaded.earlier.remember(outbox.tokens)
 
     def _require(self) -> Loaded:

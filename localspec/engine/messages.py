@@ -45,9 +45,7 @@ class Generate:
     resume: tuple[int, ...] = ()
     grammar: str | None = None  # GBNF that the answer must follow
     logprobs: int | None = None  # log-probabilities of every emitted token, with so many alternatives
-    remember: bool = (
-        True  # for the suffix drafter; not in a race, whose second run would know its first
-    )
+    remember: bool = True  # what suffix learns from; False in a race, where the second run would know the first
 
 
 @dataclass(frozen=True, slots=True)
