@@ -72,6 +72,7 @@ class Config:
     cache_type_v: str | None = None
     remember_tokens: int = 262_144  # of earlier answers, kept for the suffix drafter; 0 keeps none
     thinking: Literal["show", "hide"] = "show"  # what a model thinks before it answers
+    transfer: Literal["http", "xet"] = "http"  # how models are fetched
     theme: str | None = None
     export_dir: str | None = None
 

@@ -1,4 +1,4 @@
-"""Commands about model files: inspect."""
+"""Commands about model files: inspect, pull, rm, scan."""
 
 from __future__ import annotations
 
@@ -19,3 +19,39 @@ def inspect(
     from localspec.inspecting import inspect as inspect_file
 
     raise typer.Exit(inspect_file(file, draft, as_json=as_json))
+
+
+@app.command()
+def pull(
+    pair: Annotated[str, typer.Argument(help="A pair by name, or a file as hf:owner/repository/file.gguf")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be fetched.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Fetch a pair from the Hugging Face Hub; after an interruption, go on where it stopped."""
+    from localspec import config
+    from localspec.pulling import pull as pull_pair
+
+    raise typer.Exit(pull_pair(pair, transfer=config.load().transfer, dry_run=dry_run, as_json=as_json))
+
+
+@app.command()
+def rm(
+    pair: Annotated[str | None, typer.Argument(help="A pair by name, or hf:owner/repository/file.gguf")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="What interrupted downloads left.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete the downloaded files of a pair, after showing what would go."""
+    from localspec.errors import UsageError
+    from localspec.tidying import remove
+
+    if (pair is None) != partial:
+        raise UsageError("rm takes a pair, or --partial.", "`localspec scan` shows what is stored.")
+    raise typer.Exit(remove(pair, yes=yes))
+
+
+@app.command()
+def scan(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Show which downloaded models are stored where, how big they are, and what interrupted downloads left."""
+    from localspec.tidying import scan as scan_cache
+
+    raise typer.Exit(scan_cache(as_json=as_json))
