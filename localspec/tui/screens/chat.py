@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,16 +16,20 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Markdown, Tooltip
 
+from localspec.attachments import attach
 from localspec.chat.session import Node
 from localspec.chat.text import visible
+from localspec.chat.thinking import parts
+from localspec.commands import is_command, literal
 from localspec.conversation import DRAFT_LENGTHS, Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
 from localspec.tui.export import export
 from localspec.tui.screens.views import Views
+from localspec.tui.slash import obey
+from localspec.tui.widgets.composer import Composer
 from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.inspector import Inspector
-from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.queue_view import QueueView
 from localspec.tui.widgets.stats_line import StatsLine
 from localspec.tui.widgets.stats_panel import StatsPanel
@@ -37,6 +42,7 @@ log = logging.getLogger(__name__)
 DRAINS_PER_SECOND = 20
 _FIGURES_EVERY = 4  # drains: numbers that change more often can't be read
 _STYLES = sorted(Path(__file__).parent.parent.glob("widgets/*.tcss"))
+_CODE = re.compile(r"^(?:`{3,}|~{3,})[^\n]*\n(.*?)^(?:`{3,}|~{3,})\s*$", re.MULTILINE | re.DOTALL)
 _BUSY = "The answer is still being written. Esc stops it."
 
 
@@ -52,7 +58,7 @@ class ChatScreen(Views):
         Binding("f3,ctrl+t", "next_method", "Switch the method, also in mid-answer", id="chat.method"),
         Binding("f4,ctrl+g", "next_length", "Change the draft length", id="chat.length"),
         Binding("f5", "tokens", "Who proposed each token", id="chat.tokens"),
-        Binding("f6", "race", "Race: the last message plainly and with this method", id="chat.race"),
+        Binding("f6", "race", "Race: the last message with and without drafts", id="chat.race", priority=True),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
@@ -62,10 +68,13 @@ class ChatScreen(Views):
         ),
     ]
 
-    def __init__(self, client: EngineClient, conversation: Conversation, folder: Path) -> None:
+    def __init__(
+        self, client: EngineClient, conversation: Conversation, folder: Path, keys: Mapping[str, str] | None = None
+    ) -> None:
+        """`keys` are the user's own, by the id of the binding."""
         super().__init__(client, conversation)
         self._folder = folder
-        self.editing: Node | None = None
+        self._keys = keys or {}
         self._drains = 0
         self.stale = False  # something is to be drawn
         self._reported: set[str] = set()
@@ -78,7 +87,7 @@ class ChatScreen(Views):
         yield Inspector()
         yield QueueView(self.conversation)
         yield StatsLine(self.conversation)
-        yield Prompt()
+        yield Composer(self.conversation, self._keys)
         yield StatusLine(self.conversation)
 
     async def on_mount(self) -> None:
@@ -129,8 +138,7 @@ class ChatScreen(Views):
     def _give_back(self) -> None:
         """Prompts that got no answer go back to the editor, before what was typed since."""
         while returned := self.conversation.take_returned():
-            self.query_one(Prompt).give_back(returned.text)
-            self._edit(returned.instead_of)
+            self.composer.give_back(returned.text, returned.instead_of)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -148,42 +156,31 @@ class ChatScreen(Views):
 
     # From the user to the conversation
 
-    @on(Prompt.Sent)
-    def _sent(self, event: Prompt.Sent) -> None:
-        chat, text, editing = self.conversation, event.text, self.editing
+    @on(Composer.Sent)
+    def _sent(self, event: Composer.Sent) -> None:
+        chat, text, editing = self.conversation, event.text, event.instead_of
         if editing and chat.running:
-            self.query_one(Prompt).give_back(text)
+            self.composer.give_back(text, editing)
             self._hint(_BUSY)
             return
-        self._edit(None)
         self.query_one(Transcript).anchor()
-        if not text.strip():
+        if is_command(text):
+            self._change(partial(obey, self, text))
+        elif not text.strip():
             self._change(chat.resume)
-        elif editing:
-            self._change(partial(chat.edit, editing, text))
-        else:
-            self._change(partial(chat.submit, text))
+        elif (message := self._attached(text, editing)) and editing:
+            self._change(partial(chat.edit, editing, message))
+        elif message:
+            self._change(partial(chat.submit, message))
 
-    @on(Prompt.Recalled)
-    def _recalled(self, event: Prompt.Recalled) -> None:
-        """Up takes back the last queued prompt, else leafs through the messages that were sent."""
-        chat, prompt = self.conversation, self.query_one(Prompt)
-        if event.step < 0 and chat.queue and not self.editing:
-            prompt.put(chat.queue.pop())
-            self.query_one(QueueView).follow()
-            return
-        own = [node for node in chat.session.path if node.message]
-        place = own.index(self.editing) if self.editing in own else len(own)
-        target = max(0, place + event.step)
-        node = own[target] if target < len(own) else None
-        if node is not self.editing:
-            prompt.put(node.message.text if node and node.message else "")
-            self._edit(node)
-
-    def _edit(self, node: Node | None) -> None:
-        self.editing = node
-        title = "editing an earlier message: Enter asks it beside the old one, Esc leaves it" if node else ""
-        self.query_one(Prompt).border_title = title
+    def _attached(self, text: str, editing: Node | None) -> str:
+        """The message with its files; empty where one can't be attached, and the text is back in the editor."""
+        try:
+            return attach(literal(text), Path.cwd())
+        except LocalspecError as error:
+            self.composer.give_back(text, editing)
+            self.notify(f"{error.message}\n{error.hint}".strip(), severity="warning", markup=False, timeout=8)
+            return ""
 
     @on(Markdown.LinkClicked)
     def _link(self, event: Markdown.LinkClicked) -> None:
@@ -192,12 +189,15 @@ class ChatScreen(Views):
             self.app.open_url(event.href)
 
     def on_click(self) -> None:
-        self.query_one(Prompt).focus()
+        self.composer.prompt.focus()
+
+    @property
+    def composer(self) -> Composer:
+        return self.query_one(Composer)
 
     def action_stop(self) -> None:
-        if self.editing:
-            self.query_one(Prompt).put("")
-            self._edit(None)
+        if self.composer.editing:
+            self.composer.leave()
         elif self.conversation.running:
             self._change(self.conversation.stop)
         elif self.has_class("-flipped"):
@@ -254,19 +254,29 @@ class ChatScreen(Views):
         self.call_after_refresh(self._draw_now)
 
     def action_export(self) -> None:
+        self.export()
+
+    def export(self, folder: str = "") -> None:
         with self._guarded():
-            export(self.app, self.conversation, self._folder)
+            export(self.app, self.conversation, Path(folder).expanduser() if folder else self._folder)
 
     def action_copy_answer(self) -> None:
+        self.copy()
+
+    def copy(self, *, code: bool = False) -> None:
+        """The last answer without its thoughts, or its last block of code. Also over SSH: the terminal is asked."""
         answer = self.conversation.shown
-        if answer is None or not answer.text:
-            self._hint("There is no answer to copy yet.")
+        text = parts(answer.text, ended=True).said if answer else ""
+        blocks = [match[1] for match in _CODE.finditer(text)]
+        if not text or (code and not blocks):
+            self._hint(f"There is no {'block of code' if text else 'answer'} to copy yet.")
             return
-        self.app.copy_to_clipboard(visible(answer.text))
-        self._hint(f"Copied the answer: {len(answer.text):,} characters.")
+        text = blocks[-1] if code else text
+        self.app.copy_to_clipboard(visible(text))
+        self._hint(f"Copied the {'code' if code else 'answer'}: {len(text):,} characters.")
 
     def action_interrupt(self) -> None:
-        selected = self.get_selected_text() or self.query_one(Prompt).selected_text
+        selected = self.get_selected_text() or self.composer.prompt.selected_text
         if selected:
             self.app.copy_to_clipboard(selected)
         elif self.conversation.running:
