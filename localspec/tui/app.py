@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -40,22 +40,25 @@ class ChatApp(App[None]):
         folder: Path | None = None,
         theme: str | None = None,
         keeper: Keeper | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         """`folder` is where exports go (None: the current one), `theme` the one to begin with, `keeper` keeps the
-        sessions (None: for this run only)."""
+        sessions (None: for this run only), `keys` are the user's own by the id of a binding (tui/keymap.py)."""
         super().__init__()
         self.conversation = Conversation(client, load, options, keeper)
         self.folder = folder or Path.cwd()
         self.client = client
+        self.keys = dict(keys or {})
+        for own in THEMES:
+            self.register_theme(own)
         self._wanted_theme = theme or os.environ.get("TEXTUAL_THEME") or DARK.name
-
-    def on_mount(self) -> None:
-        for theme in THEMES:
-            self.register_theme(theme)
         if self._wanted_theme not in self.available_themes:
             raise UnknownName("theme", self._wanted_theme, self.available_themes)
+
+    def on_mount(self) -> None:
+        self.set_keymap(self.keys)
         self.theme = self._wanted_theme
-        self.push_screen(ChatScreen(self.client, self.conversation, self.folder))
+        self.push_screen(ChatScreen(self.client, self.conversation, self.folder, self.keys))
 
     def on_unmount(self) -> None:
         self.client.close()

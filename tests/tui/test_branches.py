@@ -67,7 +67,7 @@ async def test_up_again_goes_to_the_message_before_and_down_comes_back() -> None
         for key, shown in (("up", "second"), ("up", "first"), ("up", "first"), ("down", "second"), ("down", "")):
             await it.press(key)
             await it.until(lambda shown=shown: it.prompt.text == shown, shown)
-        assert it.screen.editing is None
+        assert it.screen.composer.editing is None
 
 
 async def test_escape_leaves_editing_without_a_trace() -> None:
@@ -75,10 +75,10 @@ async def test_escape_leaves_editing_without_a_trace() -> None:
         await it.say("first")
         await it.answered()
         await it.press("up")
-        await it.until(lambda: it.screen.editing)
+        await it.until(lambda: it.screen.composer.editing)
         await it.press("escape")
         assert it.prompt.text == ""
-        assert it.screen.editing is None
+        assert it.screen.composer.editing is None
         assert "editing" not in it.text
         await it.say("second")
         assert [m.text for m in it.client.asked[-1].messages] == ["first", "1", "second"]
@@ -89,12 +89,12 @@ async def test_an_edit_sent_while_an_answer_runs_is_not_lost() -> None:
         await it.say("first")
         await it.play(text(it.client.turn, "1"))
         await it.press("up")
-        await it.until(lambda: it.screen.editing)
+        await it.until(lambda: it.screen.composer.editing)
         it.prompt.put("other")
         await it.press("enter")
         await it.until(lambda: it.toasts)
         assert it.prompt.text == "other"
-        assert it.screen.editing
+        assert it.screen.composer.editing
         assert len(it.client.asked) == 1
 
 

@@ -81,7 +81,7 @@ async def test_the_cursor_moves_in_a_text_of_several_lines() -> None:
         assert it.prompt.text == "oneX\ntwo"
         await it.press("up")
         assert it.prompt.text == "oneX\ntwo"
-        assert it.screen.editing is None
+        assert it.screen.composer.editing is None
 
 
 async def test_ctrl_d_quits_only_from_an_empty_prompt() -> None:
