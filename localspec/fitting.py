@@ -102,8 +102,10 @@ def plan(
 
 def smaller(layers: int) -> Iterator[int]:
     """The numbers of layers to try after `layers` turned out to be too many."""
+    planned = layers
     for quarters in (3, 2, 1, 0):
-        if (fewer := layers * quarters // 4) < layers:
+        if (fewer := planned * quarters // 4) < layers:
+            layers = fewer
             yield fewer
 
 

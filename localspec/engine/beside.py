@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from localspec import gguf
 from localspec.engine.drafting import HEADS, Companion
 from localspec.engine.messages import Load
+from localspec.engine.placing import load_lower
 from localspec.errors import LoadCancelled, LocalspecError
 from localspec.llama.model import LlamaModel
+from localspec.model import ModelSpec
 from localspec.pairing import pair
 from localspec.spec.corpus import Corpus
 from localspec.spec.types import Tokens
@@ -32,12 +35,21 @@ def companion_of(
             return None, (f"The draft is left out: {pairing.reason}. {pairing.hint}".strip(),)
         if pairing.method in HEADS:
             return Companion(pairing.method, spec), pairing.remarks
-        model = LlamaModel.load(spec, on_progress=progress, role="draft")
+        model, notes = _draft(spec, progress)
     except LoadCancelled:
         raise
     except LocalspecError as error:
         return None, (f"The draft is left out. {error.message} {error.hint}".strip(),)
-    return Companion(pairing.method, spec, model), pairing.remarks
+    return Companion(pairing.method, spec, model), (*pairing.remarks, *notes)
+
+
+def _draft(spec: ModelSpec, progress: Callable[[float], bool]) -> tuple[LlamaModel, tuple[str, ...]]:
+    """In host memory where the GPU turns out to have no room for what was planned."""
+    load = partial(LlamaModel.load, on_progress=progress, role="draft")
+    if not spec.gpu_layers:
+        return load(spec), ()
+    model, layers = load_lower(load, spec, (spec.gpu_layers, 0))
+    return model, () if layers else ("The draft is in host memory: the GPU had no room for it.",)
 
 
 def earlier_of(command: Load, target: LlamaModel) -> tuple[Earlier | None, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from localspec.engine.drafting import Companion, Drafting
 from localspec.engine.environment import environment
 from localspec.engine.messages import Environment, Generate, Load
 from localspec.engine.numerics import numerics
+from localspec.engine.placing import load_target
 from localspec.errors import LocalspecError, UsageError
 from localspec.grammar.automaton import Grammar
 from localspec.grammar.matcher import Alphabet, Matcher
@@ -43,12 +44,12 @@ class Loaded:
     earlier: Earlier | None = None
     numerics: str = "fast"
     alphabet: Alphabet | None = None  # built when first used
-    problems: tuple[str, ...] = ()  # what did not load, and why the chat goes on without it
+    problems: tuple[str, ...] = ()  # what did not load or fit, and how the chat goes on all the same
 
     @classmethod
     def load(cls, command: Load, progress: Callable[[str, float], bool]) -> Loaded:
         """`progress(role, fraction)` may return False to cancel. A draft that fails to load is left out."""
-        target = LlamaModel.load(command.target, on_progress=partial(progress, "target"), mtp=True)
+        target, command, notes = load_target(command, partial(progress, "target"))
         try:
             companion, problems = companion_of(command, target, partial(progress, "draft"))
         except BaseException:
@@ -67,7 +68,7 @@ class Loaded:
         drafting = Drafting(target, companion, controller, earlier.corpus if earlier else None)
         draft = companion.model if companion else None
         return cls(
-            target, draft, template, decoder, drafting, earlier, command.numerics, problems=(*problems, *lost)
+            target, draft, template, decoder, drafting, earlier, command.numerics, problems=(*notes, *problems, *lost)
         )
 
     def keep_costs(self) -> None:
@@ -141,6 +142,8 @@ class Loaded:
         if draft_tokens is not None and draft_tokens > most > 0:
             notices.append(f"Draft length {draft_tokens} is clamped to {most}, the most that one pass can check.")
             draft_tokens = most
+        if draft_tokens is not None and (notice := self.drafting.too_long(name, draft_tokens)):
+            notices.append(notice)
         self.decoder.drafter, self.decoder.length = self.drafting.use(name, draft_tokens)
         if verifier is not None:
             self.decoder.verifier = named_verifier(verifier)

@@ -68,6 +68,8 @@ def open_weights(
         try:
             return open_model(native, path, gpu_layers=gpu_layers, on_progress=on_progress, mtp=True), None
         except ModelLoadError as error:
+            if error.reason == logs.NO_ROOM and gpu_layers > 0:
+                raise  # fewer layers on the GPU cost less than drafting without the prediction layers
             off = f"its prediction layers could not be loaded: {error.reason}"
     # Most architectures insist on layers that a header claims, although nothing runs them.
     claims = prediction.without(header) if prediction.are_missing(header) else None

@@ -62,6 +62,7 @@ def tail(lines: Iterable[Line] | None = None, n: int = 20) -> tuple[str, ...]:
     return tuple([text for text in texts if text][-n:])
 
 
+NO_ROOM = "there is not enough memory for it"
 _OTHER = "Look for another GGUF version of this model."
 _SMALLER = "Use a smaller --n-ctx, fewer --gpu-layers, or a smaller file."
 _KNOWN = (
@@ -70,8 +71,8 @@ _KNOWN = (
     (r"missing tensor '(.*)'", "its tensor {0!r} is missing", _OTHER),
     (r"wrong number of tensors; expected (\d+), got (\d+)", "it has {0} tensors where {1} were expected", _OTHER),
     (r"key not found in model: (\S+)", "its header lacks {0!r}", _OTHER),
-    (r"(?:failed|unable) to allocate", "there is not enough memory for it", _SMALLER),
-    (r"out of memory", "there is not enough memory for it", _SMALLER),
+    (r"(?:failed|unable) to allocate", NO_ROOM, _SMALLER),
+    (r"out of memory", NO_ROOM, _SMALLER),
 )
 
 

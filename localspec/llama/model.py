@@ -70,13 +70,15 @@ class LlamaModel:
         role: str = "target",
         swa_full: bool = True,
         mtp: bool = False,
+        header: gguf.Header | None = None,
     ) -> LlamaModel:
         """Raises ModelLoadError, UsageError for a setting that can't be, LoadCancelled when `on_progress` returned
         False. `swa_full` False saves memory on models with windowed attention, and makes deep rewinds dear.
-        `mtp` also loads the file's prediction layers; `mtp_off` says why where that can't be."""
+        `mtp` also loads the file's prediction layers; `mtp_off` says why where that can't be. A `header` that was
+        checked already saves reading it."""
         if not 1 <= max_rows <= N_BATCH:
             raise UsageError(f"One pass checks 1 to {N_BATCH} rows, not {max_rows}.", "Use a shorter draft length.")
-        header = gguf.check(spec.path)
+        header = header or gguf.check(spec.path)
         machine = Machine(devices.list_devices(), devices.physical_cores(), devices.usable_cpus())
         choices = choose(spec, header, machine)
         native = Native()
