@@ -130,7 +130,7 @@ class Prompt(TextArea):
         before the characters that arrived just ahead of it are in the text."""
         act = self._in_order.get(event.key)
         if event.key == "escape" and self._suggestions.offer:
-            act = self._close
+            act = self._close_list
         if act is None:
             await super()._on_key(event)
             return
@@ -167,7 +167,7 @@ class Prompt(TextArea):
         self.replace(suggestion.text, (row, start), (row, column), maintain_selection_offset=False)
         self._suggest()
 
-    def _close(self) -> None:
+    def _close_list(self) -> None:
         self._closed = True
         self._suggestions.show(None)
 
