@@ -54,7 +54,7 @@ class Prompt(TextArea):
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Write a message, or / for commands")
         self.cursor_blink = False
         self._suggestions, self._offer = suggestions, offer
-        self._closed = False  # the user closed the list, until there is none any more
+        self._unwanted = False  # the user closed the list, until there is none any more
         self._recalled = ""
         for key in (key for name in keys.values() for key in name.split(",")):
             self._bindings.key_to_bindings.pop(key, None)  # the editor's own use of it ends
@@ -153,8 +153,8 @@ class Prompt(TextArea):
         row, column = self.cursor_location
         before = "\n".join([*self.document.lines[:row], self.document.get_line(row)[:column]])
         found = self._offer(before) if self.selection.is_empty else None
-        self._closed = self._closed and found is not None
-        self._suggestions.show(None if self._closed else found)
+        self._unwanted = self._unwanted and found is not None
+        self._suggestions.show(None if self._unwanted else found)
 
     def _suggested(self) -> Suggestion | None:
         self._suggest()
@@ -168,7 +168,7 @@ class Prompt(TextArea):
         self._suggest()
 
     def _close_list(self) -> None:
-        self._closed = True
+        self._unwanted = True
         self._suggestions.show(None)
 
     @property
