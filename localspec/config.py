@@ -75,6 +75,7 @@ class Config:
     transfer: Literal["http", "xet"] = "http"  # how models are fetched
     theme: str | None = None
     export_dir: str | None = None
+    model_dirs: str | None = None  # folders with GGUF files, apart as in PATH
 
     @property
     def sampling(self) -> Sampling:

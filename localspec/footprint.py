@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from localspec import gguf
@@ -95,8 +95,9 @@ def of_header(header: Header) -> Footprint:
 
 def of_outline(header: Header, size: int) -> Footprint:
     """Of a header without its tensors: the bytes are spread evenly over the layers."""
-    count = min(max(1, header.number("$.block_count", SLICES)), gguf.MAX_LAYERS)
-    return _shaped(header, [size // count] * count, 0, 0)
+    known = header.number("$.block_count")
+    count = min(known, gguf.MAX_LAYERS) if known > 0 else SLICES
+    return replace(_shaped(header, [size // count] * count, 0, 0), exact=False, has_cache=known > 0)
 
 
 def of_figures(size: int, kv_bytes_per_token: int | None, state_bytes: int = 0) -> Footprint:

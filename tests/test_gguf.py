@@ -43,6 +43,20 @@ def test_numbers_that_differ_from_layer_to_layer_give_the_largest(tmp_path: Path
     assert gguf.read(str(path)).number("$.attention.head_count") == 8
 
 
+def test_an_outline_has_the_shape_without_the_vocabulary(models: Models) -> None:
+    outline, header = gguf.outline(models("noise")), gguf.read(models("noise"))
+    assert outline.vocabulary is None and outline.tensors == () and outline.size == header.size
+    shape = {key for key in header.metadata if key.startswith("llama.")}
+    assert {key: outline.metadata[key] for key in shape} == {key: header.metadata[key] for key in shape}
+
+
+@pytest.mark.parametrize("text", [b"", b"<html>", b"GGUF", b"GGUF\x03\0\0\0" + b"\xff" * 16])
+def test_an_outline_of_something_else_is_refused(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "x.gguf").write_bytes(text)
+    with pytest.raises(ModelLoadError):
+        gguf.outline(str(tmp_path / "x.gguf"))
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_file_is_refused_with_its_own_reason(tmp_path: Path, case: str) -> None:
     build, reason = BAD[case]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from localspec.errors import ModelLoadError
 from localspec.gguf.header import Header, Tensor, Vocabulary
-from localspec.gguf.reader import AGAIN, Bad, pieces, read
+from localspec.gguf.reader import AGAIN, Bad, outline, pieces, read
 
 __all__ = [
     "HEADS",
@@ -27,6 +27,7 @@ __all__ = [
     "is_head",
     "misfit",
     "mtp_layers",
+    "outline",
     "pieces",
     "read",
     "shards",

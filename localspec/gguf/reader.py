@@ -39,6 +39,26 @@ def read(path: str) -> Header:
         raise ModelLoadError(path, "the file ends inside its header", AGAIN) from None
 
 
+def outline(path: str) -> Header:
+    """What stands before the vocabulary, without it and the tensors: the shape of a model at no cost."""
+    try:
+        with _open(path) as data:
+            cursor, metadata = _Cursor(data), dict[str, Value]()
+            version = _version(cursor)
+            cursor.count("tensors")
+            for _ in range(cursor.count("keys")):
+                key, kind = cursor.text(), cursor.number("I")
+                if key == "tokenizer.ggml.tokens":
+                    break
+                if (value := _value(cursor, key, kind)) is not None:
+                    metadata[key] = value
+            return Header(path, version, MappingProxyType(metadata), (), cursor.at, len(data), None)
+    except Bad as bad:
+        raise ModelLoadError(path, bad.reason, bad.hint) from None
+    except (struct.error, OverflowError):
+        raise ModelLoadError(path, "the file ends inside its header", AGAIN) from None
+
+
 def pieces(path: str) -> list[bytes]:
     """The vocabulary as the file spells it, by id; for a file whose header `read` accepted."""
     with _open(path) as data:
