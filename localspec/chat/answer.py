@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Protocol
 
 from localspec.chat.message import Message, Piece
+from localspec.spec.advice import Advice
 from localspec.spec.stats import Segment, Stats, fold
 from localspec.spec.types import Finish, Round
 
@@ -32,6 +33,8 @@ class Ending(Protocol):
     def total_s(self) -> float: ...
     @property
     def tail(self) -> str: ...
+    @property
+    def advice(self) -> tuple[Advice, ...]: ...
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class Answer:
     total_s: float | None = None
     error: str | None = None
     tail: str = ""  # Finished.tail
+    advice: tuple[Advice, ...] = ()  # whether each drafter pays here, as far as it was measured; not stored
     resumed: int = 0  # tokens of its own that the engine read again, to go on after a stop
     _earlier: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
     _segments: list[Segment] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -77,6 +81,7 @@ class Answer:
 
     def end(self, ending: Ending) -> None:
         self.finish, self.seed, self.tail = ending.reason, ending.seed, ending.tail
+        self.advice = ending.advice
         self.read(ending.prompt_tokens, ending.reused_tokens)
         decoded, total = self._earlier
         self.decode_s, self.total_s = decoded + ending.decode_s, total + ending.total_s

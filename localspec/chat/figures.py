@@ -6,6 +6,7 @@ Seconds and plain ratios, never rounded; None where nothing was counted. Knows n
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from localspec.chat.answer import Answer
@@ -45,6 +46,7 @@ def speculation(answer: Answer, method: str, verifier: str) -> dict[str, Any]:
         "verifier": verifier,
         **counts(answer.stats),
         "by_drafter": {source: counts(stats) for source, stats in by_drafter(answer.rounds).items()},
+        "advice": [asdict(advice) for advice in answer.advice],
     }
 
 

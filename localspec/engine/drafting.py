@@ -15,6 +15,7 @@ from localspec.llama.drafters.mtp import Mtp
 from localspec.llama.model import LlamaModel
 from localspec.methods import installed
 from localspec.model import ModelSpec
+from localspec.spec.advice import Advice, advise
 from localspec.spec.controller import LADDER, Controller
 from localspec.spec.corpus import Corpus
 from localspec.spec.drafters.auto import Auto
@@ -66,10 +67,10 @@ class Drafting:
         self._makers["suffix"] = lambda: Suffix(corpus=self.corpus)
         self._makers |= {name: point.load() for name, point in installed().items()}
         self.reasons = dict.fromkeys(ON_MODEL, NO_DRAFT) | {name: NO_HEAD.format(name) for name in HEADS}
-        if self.target.mtp_off is None:
-            self._attach("mtp", lambda: Mtp(self.target))
-        else:
+        if self.target.mtp_off is not None:
             self.reasons["mtp"] = self.target.mtp_off
+        elif self.companion is None or self.companion.method != "mtp":  # layers that the user named go first
+            self._attach("mtp", lambda: Mtp(self.target))
         if self.companion is not None:
             self._accompany(self.companion)
         for name in self._makers:
@@ -100,6 +101,31 @@ class Drafting:
     def methods(self) -> tuple[str, ...]:
         """What the user can choose, the default first."""
         return tuple(self._makers) if "auto" in self.reasons else ("auto", *self._makers)
+
+    @property
+    def left_out(self) -> str | None:
+        """Why a head that was named does not draft; None where there is none, or it does."""
+        name = self.companion.method if self.companion else "off"
+        return f"The head is left out: {self.reasons[name]}" if name in self.reasons else None
+
+    @property
+    def notices(self) -> Iterator[str]:
+        """What the drafters so far have to say to the user: one that has something carries it as `notice`."""
+        for drafter in self._built.values():
+            if notice := getattr(drafter, "notice", None):
+                yield notice
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """About each drafter of which anything was measured: whether it pays here."""
+        found = (advise(self.controller, name) for name in self._makers if name != "off")
+        return tuple(advice for advice in found if advice.speedups)
+
+    def too_long(self, name: str, k: int) -> str | None:
+        """What to tell someone who asks for longer drafts than the head behind this method can write."""
+        of = self.companion.method if name == "cascade" and self.companion else name
+        head = getattr(self._built.get(of), "head", None)
+        return None if head is None else head.too_long(k)
 
     def get(self, name: str) -> Drafter:
         if name not in self._built:

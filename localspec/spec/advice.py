@@ -28,7 +28,7 @@ class Advice:
 def advise(controller: Controller, source: str) -> Advice:
     """About one drafter, over all kinds of evidence that it came up with, as often as each was seen."""
     costs, acceptance = controller.costs, controller.acceptance
-    classes = acceptance.classes(source)
+    classes = {evidence: weight for evidence, weight in acceptance.classes(source).items() if weight > 0}
     if controller.measuring or not classes:
         return Advice(source, sentence=f"{source} has not been tried yet")
     longest, seen = LENGTHS[-1], sum(classes.values())

@@ -30,6 +30,9 @@ class Driver:
         self.events.append(event)
         self.on_event(event)
 
+    def close(self) -> None:
+        self.engine.close()
+
     def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 

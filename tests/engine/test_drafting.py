@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localspec import methods
-from localspec.engine.messages import Load, Ready
+from localspec.engine.messages import Finished, Load, Ready
+from localspec.errors import ModelError
+from localspec.llama.drafters.head import HeadContext
+from localspec.llama.drafters.mtp import Mtp
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
 from tests import ggufs, ggufs_heads, ggufs_mtp
@@ -142,3 +147,88 @@ def test_damaged_file_of_earlier_answers_is_said_and_left_alone(noise: str, tmp_
     assert driver.ask("abc", max_tokens=5).token_ids
     assert kept.read_bytes() == b"garbage"
     driver.engine.close()
+
+
+class TestWhatIsSaid:
+    """Nothing is off, short or lost in silence, and nothing is said twice."""
+
+    def test_drafts_longer_than_a_head_can_write_are_clamped_and_said_once(self, tmp_path: Path) -> None:
+        target, head = ggufs_heads.target(tmp_path / "t.gguf"), ggufs_heads.dflash(tmp_path / "h.gguf")
+        with closing(open_pair(str(target), str(head))) as driver:
+            driver.ask(PROMPT, method="dflash", max_tokens=5, draft_tokens=7)
+            assert driver.notices == []
+            driver.ask(PROMPT, method="dflash", max_tokens=5, draft_tokens=20)
+            assert driver.notices == [
+                "Draft length 20 is clamped to 7: this dflash head was trained on blocks of 8 tokens."
+            ]
+            driver.ask(PROMPT, method="dflash", max_tokens=5, draft_tokens=20)
+            driver.ask(PROMPT, method="lookup", max_tokens=5, draft_tokens=20)
+            assert driver.notices == []
+
+    def test_a_draft_that_a_head_lost_is_said_once_and_the_answer_goes_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target, head = ggufs_heads.target(tmp_path / "t.gguf"), ggufs_heads.eagle3(tmp_path / "h.gguf")
+        with closing(open_pair(str(target), str(head))) as driver:
+            unending = Sampling(banned=driver.eog)
+            plain = driver.ask(PROMPT, method="off", max_tokens=30, sampling=unending)
+            broken = HeadContext.decode
+
+            def fails(self: HeadContext, start: int, *rest: Any, **wanted: Any) -> None:
+                if start % 5 == 0:
+                    raise ModelError("The head failed with code -3.")
+                broken(self, start, *rest, **wanted)
+
+            monkeypatch.setattr(HeadContext, "decode", fails)
+            answer = driver.ask(PROMPT, method="eagle3", max_tokens=30, sampling=unending)
+            assert answer.token_ids == plain.token_ids and answer.error is None
+            (said,) = driver.notices
+            assert "eagle3" in said and "code -3" in said
+
+    def test_a_head_that_can_not_be_built_is_said_when_it_is_loaded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: Any) -> None:
+            raise ModelError("There was not enough memory for it.")
+
+        monkeypatch.setattr(HeadContext, "_open", full)
+        target, head = ggufs_heads.target(tmp_path / "t.gguf"), ggufs_heads.eagle3(tmp_path / "h.gguf")
+        with closing(open_pair(str(target), str(head))) as driver:
+            assert "The head is left out: There was not enough memory for it." in driver.notices
+            assert len(driver.ask(PROMPT, max_tokens=5).token_ids) == 5
+
+    def test_layers_that_were_named_go_before_those_in_the_file(self, tmp_path: Path) -> None:
+        target, head = ggufs_mtp.qwen35(tmp_path / "t.gguf"), ggufs_mtp.qwen35_head(tmp_path / "h.gguf")
+        with closing(open_pair(str(target), str(head))) as driver:
+            assert "mtp" in ready(driver).methods
+            loaded = driver.engine._loaded
+            assert loaded is not None
+            built = loaded.drafting.get("mtp")
+            assert isinstance(built, Mtp) and built.head.header.path == str(head)
+            assert len(loaded.target._listeners) == 1, "the layers in the file were not built beside them"
+            same_text(driver, "mtp")
+
+    def test_a_draft_with_few_pieces_in_common_is_said(self, noise: str, tmp_path: Path) -> None:
+        words = tuple(f"word{i}" for i in range(700))
+        other = ggufs.noise(tmp_path / "other.gguf", pieces=ggufs.bpe(words))
+        with closing(open_pair(noise, str(other))) as driver:
+            driver.ask(PROMPT, method="translated", max_tokens=5)
+            (said,) = driver.notices
+            assert "The draft shares only 27% of its pieces" in said
+
+
+class TestAdvice:
+    def test_what_was_measured_comes_with_the_end_of_an_answer(self, noise: str) -> None:
+        with closing(open_pair(noise)) as driver:
+            answer = driver.ask(PROMPT, method="auto", draft_tokens=None, max_tokens=100)
+            (finished,) = driver.of(Finished)
+            assert answer.advice == finished.advice
+            by_source = {advice.source: advice for advice in answer.advice}
+            assert by_source.keys() <= {"lookup", "suffix"} and by_source
+            for advice in answer.advice:
+                assert len(advice.speedups) == 16 and advice.sentence
+                assert advice.best == 0 or advice.speedups[advice.best - 1] == max(advice.speedups)
+
+    def test_a_fixed_length_measures_nothing(self, noise: str) -> None:
+        with closing(open_pair(noise)) as driver:
+            assert driver.ask(PROMPT, method="lookup", draft_tokens=4, max_tokens=40).advice == ()

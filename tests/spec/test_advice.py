@@ -79,3 +79,10 @@ def test_a_draft_that_stops_by_itself_is_charged_for_what_it_drafts() -> None:
     for _ in range(100):
         controller.observe(Choice("draft", 8), one_round("draft", (0, 0), 0.002, 0.01 * CPU[2]))
     assert advise(controller, "draft").speedups[7] == pytest.approx(3 / (CPU[2] + 0.2), rel=0.06)
+
+
+def test_proposals_of_which_none_was_looked_at_tell_nothing() -> None:
+    controller = measured(CPU, 0.1, right=4)
+    controller.observe(PLAIN, one_round("off", (), 0.0, 0.01), {"lookup": Draft((), source="lookup")})
+    advice = advise(controller, "lookup")
+    assert advice.speedups == () and advice.sentence == "lookup has not been tried yet"

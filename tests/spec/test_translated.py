@@ -261,6 +261,26 @@ class TestWhatItProposes:
             propose(drafter(lambda context: np.full(len(DRAFT), np.nan)), [3, 4])
 
 
+class TestNotice:
+    """What the user should know about a draft whose words the target hardly has."""
+
+    def test_pieces_in_common_are_nothing_to_speak_of(self) -> None:
+        assert drafter().shared > 0.5 and drafter().notice is None
+
+    def test_few_of_them_are(self) -> None:
+        strange = Words(*LETTERS[:3], "x", "y", "z", "xx", "yy", bos=None, end=None)
+        said = drafter(draft=strange).notice
+        assert said is not None and said.startswith("The draft shares only 38% of its pieces with the target.")
+
+    @pytest.mark.parametrize(("piece", "percent"), [("z", "0%"), ("a", None)])
+    def test_what_the_draft_would_really_say_counts_more(self, piece: str, percent: str | None) -> None:
+        here = drafter(saying(*[piece] * 99), n_ctx=200)
+        for length in range(1, 33):
+            assert here.notice is None, "a few rows are not enough to tell"
+            propose(here, [3] * length, limit=1)
+        assert (here.notice is None) if percent is None else (f"only {percent} of what" in (here.notice or ""))
+
+
 def shared_law(target: Words, weights: Sequence[float]) -> Model:
     """Any target at all: its rows depend on what stands before."""
     return lambda prefix: dense(np.roll(weights, sum(prefix) + 2 * len(prefix)).tolist())

@@ -64,6 +64,13 @@ class Follower:
             self._lost(error)
         return Draft(tuple(t for t, _ in drawn), tuple(q for _, q in drawn), self.name) if drawn else Draft()
 
+    @property
+    def notice(self) -> str | None:
+        """What the user should know, once."""
+        if not self.failures:
+            return None
+        return f"The {self.name} head lost its place, and a draft: {self.trouble} It goes on from here."
+
     def close(self) -> None:
         """The target stays loaded."""
         self._unsubscribe()

@@ -21,11 +21,14 @@ from localspec.spec.translation import Reading, Translation, Vocabulary
 from localspec.spec.types import Draft, LanguageModel, Logits, Token, Tokens
 
 SHARED = 0.5  # where the draft would rather say something else, its word on the rest is not worth a pass
+_FEW = 0.5  # of the draft's pieces: with fewer shared ones the user should know what to expect
+_LOOK = 32  # rows over which the draft's word is weighed
+_POOR = "Translated drafts will be few and short."
 UNSURE = 0.2  # another token is not worth its price when the whole draft would survive with less than this
 
 
 class TranslatedDrafter:
-    """`n_vocab` is the width of the target's rows."""
+    """`n_vocab` is the width of the target's rows. `notice` says when the two vocabularies have little in common."""
 
     name: ClassVar[str] = "translated"
 
@@ -33,6 +36,11 @@ class TranslatedDrafter:
         self._model, self._n_vocab, self._ends = model, n_vocab, target.eog
         self._translation = Translation(target, draft)
         self._reading = Reading(self._translation, target, draft)
+        self._rows, self._kept = 0, 0.0  # rows so far, and the mass that was kept of them
+        few = self.shared < _FEW
+        self.notice = (
+            f"The draft shares only {self.shared:.0%} of its pieces with the target. {_POOR}" if few else None
+        )
 
     @property
     def shared(self) -> float:
@@ -51,6 +59,7 @@ class TranslatedDrafter:
         while True:
             shared, mass, confidence = self._restricted(row, sampling)
             survival *= confidence
+            self._weigh(mass)
             # The row is known before the draw, so stopping here leaves every drawn token's distribution untouched.
             if mass < SHARED or confidence == 0 or (tokens and survival < UNSURE):
                 break
@@ -66,6 +75,14 @@ class TranslatedDrafter:
 
     def close(self) -> None:
         """The model belongs to whoever loaded it."""
+
+    def _weigh(self, mass: float) -> None:
+        """What the pieces promise need not come true in this text, nor what they threaten."""
+        self._rows, self._kept = self._rows + 1, self._kept + mass
+        if self._rows == _LOOK:
+            said = self._kept / _LOOK
+            words = f"The target has tokens for only {said:.0%} of what the draft would say here. {_POOR}"
+            self.notice = words if said < SHARED else None
 
     def _restricted(self, row: Logits, sampling: Sampling) -> tuple[Logits, float, float]:
         """The row in the target's tokens, minus infinity where it has no say; how much of the draft's mass that
