@@ -94,6 +94,20 @@ def test_regenerate_and_edit_ask_again(chat: Lines) -> None:
     assert [asked.messages[-1].text for asked in chat.client.asked] == ["Hi", "Hi", "Ho"]
 
 
+def test_sessions_are_left_listed_and_opened(chat: Lines) -> None:
+    lines = ("Hi", "/rename My talk", "/new", "Ho", "/sessions", "/open My talk", "/search Two", "And?")
+    _, err = chat(*lines, replies=("One.", "Two.", "Three."))
+    assert "My talk  (2 messages)" in err and "Ho  (2 messages)" in err
+    assert "Ho: Two." in err
+    assert [message.text for message in chat.client.asked[2].messages] == ["Hi", "One.", "And?"]
+
+
+def test_what_can_not_be_continued_or_opened_is_said(chat: Lines) -> None:
+    _, err = chat("/continue", "/open nothing", "Hi", "/continue", replies=("One.",))
+    assert err.count("no stopped answer to continue") == 2
+    assert "no session to go on with yet" in err
+
+
 def test_a_file_goes_with_the_message(chat: Lines, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("inside")
     _, err = chat("Read @a.txt", "Read @b.txt", replies=("Yes.",))

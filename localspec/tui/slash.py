@@ -60,6 +60,7 @@ OWN: dict[str, Callable[[ChatScreen, str], object]] = {
     "export": lambda screen, folder: screen.export(folder),
     "help": _do("app.help"),
     "quit": _do("app.quit"),
+    "race": _do("race"),
     "settings": _do("settings"),
     "theme": _theme,
     "tokens": _do("tokens"),
