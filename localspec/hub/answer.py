@@ -81,22 +81,22 @@ def _follow(url: httpx2.URL, headers: Mapping[str, str], timeout: httpx2.Timeout
         if not response.has_redirect_location:
             return response
         response.close()
-        url = _allowed(url, response.headers["Location"])
+        url = httpx2.URL(followed(str(url), response.headers["Location"]))
         if url.origin != origin:
             sent.pop("authorization", None)
     raise HubError("The Hub sends from one address to the next without an end.", "Try again later.")
 
 
-def _allowed(url: httpx2.URL, location: str) -> httpx2.URL:
+def followed(url: str, location: str) -> str:
+    """Where a redirect from `url` leads; raises LocalspecError where it must not be followed."""
     try:
-        target = url.join(location)
+        here, target = httpx2.URL(url), httpx2.URL(url).join(location)
     except httpx2.InvalidURL:
         raise HubError("The Hub sends to an address that is none.", "Try again later.") from None
-    if target.scheme not in ("http", "https") or (url.scheme, target.scheme) == ("https", "http"):
-        scheme = target.scheme[:20]
-        message = f"The Hub sends to an address of the kind {scheme}:, which is not followed: it would not be safe."
+    if target.scheme not in ("http", "https") or (here.scheme, target.scheme) == ("https", "http"):
+        message = f"The Hub sends to an address that begins with {target.scheme[:20]}: it is not followed."
         raise HubError(message, "A proxy may be at work. If HF_ENDPOINT is set, check it.")
-    return target
+    return str(target)
 
 
 def _weighed(response: httpx2.Response, file: PlannedFile, start: int, asked: httpx2.URL) -> Answer:

@@ -31,11 +31,12 @@ class Part:
         self.validator: str | None = mark.get("etag") if continues else None
         self._data = open(self.path, "r+b" if continues else "w+b", buffering=0)  # noqa: SIM115
         self.size, self._digest = 0, digest(file)
-        try:
-            self._take_in(busy)
-        except BaseException:
-            self._data.close()
-            raise
+        if continues:
+            try:
+                self._take_in(busy)
+            except BaseException:
+                self._data.close()
+                raise
 
     def __enter__(self) -> Part:
         return self

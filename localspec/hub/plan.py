@@ -6,6 +6,7 @@ says so.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ def plan(pair: Pair, *, cache: Path | None = None) -> Plan:
 
 def free_bytes(folder: Path) -> int:
     """Of the disk that `folder` is on, or will be on."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.isdir(path))
     return shutil.disk_usage(there).free
 
 

@@ -69,7 +69,7 @@ def snapshots(cache: Path, repo: str, revision: str) -> list[Path]:
     """The folder of each commit that is stored, the one that `revision` means first, then the newest."""
     folder = repo_folder(cache, repo)
     ref = folder / "refs" / revision
-    meant = ref.read_text("utf-8").strip() if ref.is_file() else revision
+    meant = ref.read_text("utf-8").strip() if os.path.isfile(ref) else revision
     if _COMMIT.fullmatch(revision):
         return [path for path in (folder / "snapshots" / revision,) if path.is_dir()]
     newest = sorted(folder.glob("snapshots/*"), key=lambda path: path.stat().st_mtime, reverse=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localspec import hub as client
 from localspec.catalog import FileRef, Pair
 from tests.conftest import Models
 from tests.hub.server import Hub
@@ -23,7 +24,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.delenv(name.lower(), raising=False)
     with Hub() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
-        monkeypatch.setenv("HF_TOKEN_PATH", "nowhere")
+        monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", "nowhere")
         yield hub
 
 
@@ -52,3 +53,21 @@ def pair() -> Pair:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
+
+
+QUICK = client.Patience(stall_s=0.3, first_wait_s=0)
+
+
+def bring(pair: Pair, cache: Path, patience: client.Patience = QUICK) -> tuple[Path, ...]:
+    """Plan and fetch."""
+    return client.fetch(client.plan(pair, cache=cache), lambda _: None, lambda: False, patience=patience)
+
+
+def parts(cache: Path) -> list[Path]:
+    return sorted(cache.glob("models--*/blobs/*.part"))
+
+
+def finals(cache: Path) -> list[str]:
+    """What a program would take for a whole model."""
+    blobs = (path for path in cache.glob("models--*/blobs/*") if ".localspec." not in path.name)
+    return sorted(path.name for path in (*blobs, *cache.glob("models--*/snapshots/*/**/*.gguf")))

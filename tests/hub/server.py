@@ -17,6 +17,7 @@ import socket
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from hashlib import sha1, sha256
@@ -85,6 +86,7 @@ class Hub:
         self.cdn: Hub | None = None
         self.ranges = True  # False: a range request gets everything, with status 200
         self.etag_suffix = ""  # of the entity tags: set it, and they are others than before
+        self.connections: list[socket.socket] = []
         self.stalled = threading.Event()
         self._ended = threading.Event()
         hub = self
@@ -108,6 +110,9 @@ class Hub:
         self._ended.set()
         self._server.shutdown()
         self._server.server_close()
+        for connection in self.connections:  # those that a client keeps for later
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def add(self, repo: str, name: str, data: bytes, **facts: bool) -> str:
         """Put a file into a repository, made with `facts` (private, gated, lfs); returns its blob's name."""
@@ -144,6 +149,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+    def setup(self) -> None:
+        super().setup()
+        self.hub.connections.append(self.connection)
 
     def do_HEAD(self) -> None:
         self._answer()
