@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -57,3 +58,9 @@ def test_a_function_that_llama_cpp_lacks_switches_heads_off(
     off = abilities.drafters(gguf.read(models("noise")))
     assert "does not export llama_get_embeddings_layer_inp" in (off["eagle3"] or "")
     assert off["lookup"] is None
+
+
+def test_the_page_lists_the_architectures_that_heads_can_draft_for() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "learned-drafters.md").read_text("utf-8")
+    paragraph = page[page.index("**EAGLE-3 and DFlash heads**") :].partition("\n\n")[0]
+    assert set(re.findall(r"`([\w-]+)`", paragraph)) == heads.TAPPED
