@@ -1,0 +1,1 @@
+"""Measuring: a suite of prompts, variants that take turns, statistics with intervals, and reports."""
