@@ -63,6 +63,12 @@ class PlainChat:
             except LocalspecError as error:
                 _say(error.message, error.hint)
 
+    def once(self) -> int:
+        """Answer what waits already, and end there."""
+        self._conversation.start()
+        self._follow()
+        return 0
+
     def _take(self, line: str) -> bool:
         """False when the user wants to leave."""
         if is_command(line):

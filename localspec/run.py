@@ -9,10 +9,12 @@ import json
 import signal
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 from localspec.chat.answer import Answer
 from localspec.chat.figures import footer, speculation, timings
+from localspec.chat.trace import Trace, check, header, save, taken
 from localspec.engine.engine import Engine
 from localspec.engine.environment import described
 from localspec.engine.messages import (
@@ -68,8 +70,10 @@ class _Listener:
             self.stream.flush()
 
 
-def run(load: Load, command: Generate, *, as_json: bool) -> int:
-    """Load, answer, print; returns the exit code."""
+def run(load: Load, command: Generate, *, as_json: bool, title: str = "", trace: Path | None = None) -> int:
+    """Load, answer, print; returns the exit code. `title` names the model in the `trace` that is written."""
+    if trace is not None:
+        check(trace)
     listener = _Listener(Answer(command.method), None if as_json else sys.stdout)
     engine = Engine(listener)
     previous = signal.signal(signal.SIGINT, lambda *_: _interrupt(engine))
@@ -86,6 +90,8 @@ def run(load: Load, command: Generate, *, as_json: bool) -> int:
     print()
     if not as_json and sys.stderr.isatty():
         print(f"[{footer(answer)}]", file=sys.stderr)
+    if trace is not None:
+        save(_traced(answer, command, environment, title), trace)
     return STOPPED_BY_USER if answer.finish is Finish.CANCELLED else 0
 
 
@@ -93,6 +99,19 @@ def _interrupt(engine: Engine) -> None:
     """The first Ctrl+C ends the answer and keeps it; the second ends the program."""
     engine.inbox.put(Stop())
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _traced(answer: Answer, command: Generate, environment: Environment, title: str) -> Trace:
+    about = header(
+        answer,
+        title=title,
+        draft_tokens=command.draft_tokens,
+        verifier=command.verifier,
+        sampling=command.sampling,
+        environment=environment,
+        prompt=command.prompt or command.messages[-1].text,
+    )
+    return taken(answer, about)
 
 
 def document(answer: Answer, command: Generate, environment: Environment) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -63,7 +64,10 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all figures.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
     logprobs: Annotated[
-        int | None, typer.Option(min=0, max=100, show_default=False, help="With --json: N best per token.")
+        int | None, typer.Option(min=0, max=100, show_default=False, help="With --json or --trace: N best per token.")
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option("--trace", help="Write every round to this file, for localspec replay.")
     ] = None,
 ) -> None:
     """Answer one prompt on standard output."""
@@ -73,8 +77,8 @@ def run(
     from localspec.run import run as answer_once
 
     settings, apart = settle.settle(model, speculation, sampling, answer)
-    if logprobs is not None and not as_json:
-        raise UsageError("--logprobs needs --json.", "Only the JSON object has a place for them.")
+    if logprobs is not None and not (as_json or trace):
+        raise UsageError("--logprobs needs --json or --trace.", "Only they have a place for them.")
     if raw and answer.system:
         raise UsageError("--system needs the chat template that --raw leaves out.", "Drop one of the two.")
     text = sys.stdin.read() if prompt == "-" else prompt
@@ -92,8 +96,9 @@ def run(
         grammar=settle.grammar(grammar.json_schema, grammar.grammar),
         **settle.speculation(settings),
     )
-    load, _ = settle.load(settings, apart)
-    raise typer.Exit(answer_once(load, command, as_json=as_json))
+    load, title = settle.load(settings, apart)
+    path = Path(trace).expanduser() if trace else None
+    raise typer.Exit(answer_once(load, command, as_json=as_json, title=title, trace=path))
 
 
 @app.command()
