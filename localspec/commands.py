@@ -106,6 +106,7 @@ COMMANDS = (
     Command("drop", "where the context is full: leave out the oldest turns", act=acts.drop),
     Command("race", "the last message with and without drafts, side by side", screen_only=True),
     Command("tokens", "who proposed each token", screen_only=True),
+    Command("trace", "save the last answer with all its rounds", screen_only=True),
     Command("theme", "change the colours", "NAME", screen_only=True),
     Command("reload", "load the model again", act=acts.reload),
     Command("help", "what there is to do", aliases=("?",)),

@@ -64,4 +64,5 @@ OWN: dict[str, Callable[[ChatScreen, str], object]] = {
     "settings": _do("settings"),
     "theme": _theme,
     "tokens": _do("tokens"),
+    "trace": _do("trace"),
 }

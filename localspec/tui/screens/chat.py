@@ -59,6 +59,7 @@ class ChatScreen(Views):
         Binding("f4,ctrl+g", "next_length", "Change the draft length", id="chat.length"),
         Binding("f5", "tokens", "Who proposed each token", id="chat.tokens"),
         Binding("f6", "race", "Race: the last message with and without drafts", id="chat.race", priority=True),
+        Binding("f9", "trace", "Save a trace of the last answer", id="chat.trace"),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
