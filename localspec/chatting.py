@@ -12,6 +12,7 @@ from localspec.chat.finding import latest_session, named_session
 from localspec.chat.keeper import Keeper
 from localspec.chat.store import Store
 from localspec.config import Config, data_dir, log_file
+from localspec.config import keys as user_keys
 from localspec.conversation import Conversation, Options
 from localspec.engine.messages import Load
 from localspec.engine.process import ProcessClient
@@ -44,8 +45,10 @@ def open_chat(load: Load, options: Options, settings: Config, *, plain: bool, re
             conversation = _resumed(Conversation(client, load, options, keeper), resume)
             return PlainChat(conversation, client, folder, thoughts=settings.thinking == "show").run()
         from localspec.tui.app import ChatApp
+        from localspec.tui.keymap import keymap
 
-        app = ChatApp(client, load, options, folder=folder, theme=settings.theme, keeper=keeper)
+        keys = keymap(user_keys())
+        app = ChatApp(client, load, options, folder=folder, theme=settings.theme, keeper=keeper, keys=keys)
         _resumed(app.conversation, resume)
         app.run()
         return app.return_code or 0

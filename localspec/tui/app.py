@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -13,14 +13,17 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from localspec.chat.keeper import Keeper
-from localspec.conversation import Conversation, Options
+from localspec.conversation import Conversation, Full, Options
 from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
-from localspec.errors import UnknownName
+from localspec.errors import LocalspecError, UnknownName
+from localspec.tui.keymap import shown
 from localspec.tui.screens.chat import ChatScreen
-from localspec.tui.screens.help import HelpScreen, shown
+from localspec.tui.screens.full import FullScreen
+from localspec.tui.screens.help import HelpScreen, own_bindings
 from localspec.tui.theme import DARK, THEMES
-from localspec.tui.widgets.prompt import Prompt
+
+_LOOKS_S = 0.25  # between two looks at whether the context is full
 
 
 class ChatApp(App[None]):
@@ -48,6 +51,7 @@ class ChatApp(App[None]):
         self.conversation = Conversation(client, load, options, keeper)
         self.folder = folder or Path.cwd()
         self.client = client
+        self._asked_about: Full | None = None
         self.keys = dict(keys or {})
         for own in THEMES:
             self.register_theme(own)
@@ -58,6 +62,7 @@ class ChatApp(App[None]):
     def on_mount(self) -> None:
         self.set_keymap(self.keys)
         self.theme = self._wanted_theme
+        self.set_interval(_LOOKS_S, self._ask_about_room)
         self.push_screen(ChatScreen(self.client, self.conversation, self.folder, self.keys))
 
     def on_unmount(self) -> None:
@@ -65,17 +70,12 @@ class ChatApp(App[None]):
 
     def action_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(self._explained()))
-
-    def _explained(self) -> Iterable[Binding]:
-        for bindings in (Prompt.BINDINGS, ChatScreen.BINDINGS, ChatApp.BINDINGS):
-            yield from (binding for binding in bindings if isinstance(binding, Binding))
+            inmost = self.screen.focused or self.screen
+            self.push_screen(HelpScreen(inmost.ancestors_with_self, self.keys))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
-        if isinstance(screen, ChatScreen):
-            for binding in ChatScreen.BINDINGS:
-                if isinstance(binding, Binding):
-                    keys = "  ".join(map(shown, binding.key.split(",")))
-                    yield SystemCommand(binding.description, keys, partial(screen.run_action, binding.action))
-        yield SystemCommand("Help", "Keys and figures", self.action_help)
+        for binding in own_bindings(type(screen)):
+            keys = shown(self.keys.get(binding.id or "", binding.key))
+            yield SystemCommand(binding.description, keys, partial(screen.run_action, binding.action))
+        yield SystemCommand("Help", "Keys, commands and figures", self.action_help)

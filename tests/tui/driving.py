@@ -86,11 +86,15 @@ class Driver:
 
 @asynccontextmanager
 async def open_chat(
-    client: ScriptedClient | None = None, size: tuple[int, int] = WIDE, folder: Path | None = None, **options: Any
+    client: ScriptedClient | None = None,
+    size: tuple[int, int] = WIDE,
+    folder: Path | None = None,
+    keys: dict[str, str] | None = None,
+    **options: Any,
 ) -> AsyncIterator[Driver]:
     client = client or ScriptedClient()
     settings = {"title": "SmolLM2 135M", "method": "lookup", "draft_tokens": 8, "sampling": Sampling()} | options
-    app = ChatApp(client, LOAD, Options(**settings), folder=folder)
+    app = ChatApp(client, LOAD, Options(**settings), folder=folder, keys=keys)
     async with app.run_test(size=size, tooltips=True) as pilot:
         driver = Driver(pilot, app, client)
         await driver.until(lambda: client.commands and client.idle, "the load")

@@ -1,16 +1,21 @@
-"""F1: the keys, read from the bindings themselves so that they can't go stale, and what the figures mean."""
+"""F1: about the widget that has the keys, then all keys and commands, read from where they are defined so that they
+can't go stale, and what the figures mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from localspec.commands import explained
+from localspec.tui.keymap import shown
 
 _WORDS = (
     ("acceptance", "how many of the draft tokens it checked the model kept"),
@@ -28,30 +33,40 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,f1,q,enter", "dismiss", "Close", id="help.close"),
     ]
 
-    def __init__(self, bindings: Iterable[Binding]) -> None:
+    def __init__(self, nodes: Iterable[DOMNode], keys: Mapping[str, str]) -> None:
+        """`nodes` are the widget that has the keys and what is around it, the inmost first; `keys` the user's own."""
         super().__init__()
-        self._keys = [(binding.key, binding.description) for binding in bindings if binding.description]
+        self._chain, self._wanted = tuple(nodes), keys
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as box:
             box.border_title = "Help"
             box.border_subtitle = "Esc closes"
-            yield Static(
-                Content("\n").join([_title("Keys"), *self._rows(), Content(""), _title("Figures"), *_words()])
-            )
+            yield Static(Content("\n").join(self._lines()))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
 
-    def _rows(self) -> Iterable[Content]:
-        for keys, description in self._keys:
-            yield _row("  ".join(shown(key) for key in keys.split(",")), description)
+    def _lines(self) -> Iterator[Content]:
+        for node in self._chain:
+            if help := getattr(node, "HELP", None):
+                yield from (Content(str(help)), Content(""))
+                break
+        yield _title("Keys")
+        for node in self._chain:
+            for binding in own_bindings(type(node)):
+                yield _row(shown(self._wanted.get(binding.id or "", binding.key)), binding.description)
+        yield from (Content(""), _title("Commands"))
+        yield from (_row(name, help) for name, help in explained())
+        yield from (Content(""), _title("Figures"))
+        yield from (_row(word, meaning) for word, meaning in _WORDS)
 
 
-def shown(key: str) -> str:
-    """`ctrl+t` -> `Ctrl+T`. Terminals send Ctrl+/ as Ctrl+_."""
-    names = {"up": "↑", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn", "underscore": "/"}
-    return "+".join(names.get(part, part.capitalize()) for part in key.split("+"))
+def own_bindings(kind: type) -> Iterator[Binding]:
+    """Those that this program gave to a widget, with a name that a user can change."""
+    for base in kind.__mro__:
+        bindings: Iterable[object] = vars(base).get("BINDINGS", ())
+        yield from (b for b in bindings if isinstance(b, Binding) and b.id and b.description)
 
 
 def _title(text: str) -> Content:
@@ -59,8 +74,5 @@ def _title(text: str) -> Content:
 
 
 def _row(left: str, right: str) -> Content:
-    return Content.assemble((left.ljust(_COLUMN), "bold"), right)
-
-
-def _words() -> Iterable[Content]:
-    return (_row(word, meaning) for word, meaning in _WORDS)
+    """A long left side pushes the right one, and is not cut."""
+    return Content.assemble((left.ljust(_COLUMN), "bold"), "" if len(left) < _COLUMN else "  ", right)
