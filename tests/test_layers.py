@@ -46,7 +46,6 @@ def test_the_help_of_each_command_loads_nothing_heavy(name: str) -> None:
     assert loaded(command(name, "--help")) & HEAVY == set()
 
 
-@pytest.mark.skipif("models" not in commands(), reason="there is no such command yet")
 def test_the_list_of_models_loads_nothing_heavy() -> None:
     assert loaded(command("models")) & HEAVY == set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from localspec.errors import UsageError
 from localspec.flags import AnswerFlags, GrammarFlags, ModelFlags, SamplingFlags, SpeculationFlags, given, spread
 
 _FIELDS = {"ban_token": "banned"}  # of Sampling, where they are not called like their flags
+
+if TYPE_CHECKING:
+    from localspec.engine.messages import Load
 
 
 @app.command()
@@ -37,6 +40,8 @@ def chat(
         raise UsageError("--continue and --session are two ways to name one session.", "Give one of them.")
     settings, apart = settle.settle(model, speculation, sampling, answer)
     load, title = settle.load(settings, apart, remember=True)
+    if model.dry_run:
+        raise _planned(load, title)
     options = Options(
         title,
         sampling=settle.sampling(settings, apart),
@@ -97,6 +102,8 @@ def run(
         **settle.speculation(settings),
     )
     load, title = settle.load(settings, apart)
+    if model.dry_run:
+        raise _planned(load, title, as_json=as_json)
     path = Path(trace).expanduser() if trace else None
     raise typer.Exit(answer_once(load, command, as_json=as_json, title=title, trace=path))
 
@@ -115,7 +122,16 @@ def verify(
 
     settings, apart = settle.settle(model, speculation)
     load, title = settle.load(settings, apart)
+    if model.dry_run:
+        raise _planned(load, title, as_json=as_json)
     asked = settle.speculation(settings)
     methods = (asked["method"],) if speculation.method else None
     how = {"draft_tokens": asked["draft_tokens"], "verifier": asked["verifier"]}
     raise typer.Exit(prove(load, title, methods=methods, **how, quick=quick, as_json=as_json))
+
+
+def _planned(load: Load, title: str, *, as_json: bool = False) -> typer.Exit:
+    """What --dry-run does instead."""
+    from localspec.planning import show
+
+    return typer.Exit(show(load, title, as_json=as_json))

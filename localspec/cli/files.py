@@ -1,4 +1,4 @@
-"""Commands about model files: inspect, pull, rm, scan."""
+"""Commands about model files: inspect, models, pull, rm, scan."""
 
 from __future__ import annotations
 
@@ -19,6 +19,21 @@ def inspect(
     from localspec.inspecting import inspect as inspect_file
 
     raise typer.Exit(inspect_file(file, draft, as_json=as_json))
+
+
+@app.command()
+def models(
+    n_ctx: Annotated[
+        int | None, typer.Option("--n-ctx", min=1, show_default=False, help="Context to count with.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the pairs and the files that are here, and what fits this machine."""
+    from localspec import config
+    from localspec.listing import models as list_models
+
+    settings = config.load()
+    raise typer.Exit(list_models(settings.model_dirs, n_ctx=n_ctx or settings.n_ctx, as_json=as_json))
 
 
 @app.command()

@@ -37,6 +37,10 @@ class Placing:
     notes: tuple[str, ...] = ()
 
     @property
+    def refused(self) -> bool:
+        return self.plan.verdict == "too large" and self.command.target.gpu_layers is None
+
+    @property
     def remedy(self) -> str:
         """What would make it fit, for a plan that is too large."""
         found = remedy(self.capacity, self.footprint, self.command.target, self.draft, self.command.draft)
@@ -62,7 +66,7 @@ def load_target(command: Load, on_progress: Callable[[float], bool]) -> tuple[Ll
     """The target, the command with the draft's layers as planned, and what the user should know."""
     placing = place(command)
     command, found, spec = placing.command, placing.plan, placing.command.target
-    if spec.gpu_layers is None and found.verdict == "too large":
+    if placing.refused:
         raise _too_large(placing)
 
     def load(spec: ModelSpec) -> LlamaModel:
