@@ -137,7 +137,12 @@ def _row(label: str, text: str) -> Iterator[str]:
     begin = f"  {one_line(label, 40):<{_LABEL}}  " if label else "  "
     indent = " " * (2 + _LABEL + 2) if label else "    "
     yield from textwrap.wrap(
-        one_line(text, 500), WIDTH, initial_indent=begin, subsequent_indent=indent, break_long_words=False
+        one_line(text, 500),
+        WIDTH,
+        initial_indent=begin,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     ) or [begin.rstrip()]
 
 

@@ -77,7 +77,7 @@ def gpu_layers(asked: int | None, layers: int, gpu: bool) -> int:
     if asked != 0 and not gpu:
         raise UsageError(
             f"--gpu-layers is {asked}, but llama.cpp sees no GPU.",
-            "Leave it out, or install a build for your GPU: README.md, the first page.",
+            "Leave it out, or install a build for your GPU: localspec doctor names the command.",
         )
     return layers + 1 if asked < 0 else min(asked, layers + 1)
 
