@@ -75,8 +75,9 @@ def _verify(path: Path, cache: Path, file: PlannedFile, go_on: Callable[[], None
             found.update(block)
             go_on()
     if found.hexdigest() != file.etag:
-        path.unlink()
-        store.blob(cache, file).unlink(missing_ok=True)
+        blob = path.parent / path.readlink() if path.is_symlink() else path
+        blob.unlink()
+        path.unlink(missing_ok=True)
         message = f"{file.name} arrived, but its bytes are not those that the Hub lists."
         raise HubError(message, "They were deleted. Pull again with transfer set to http.")
     store.write_mark(cache, file, None)

@@ -131,8 +131,6 @@ def _unreachable(error: Exception, endpoint: str) -> LocalspecError:
         return _proxy_refuses()
     if isinstance(error, httpx2.LocalProtocolError | UnicodeEncodeError):
         return _odd_token()
-    if isinstance(error, httpx2.UnsupportedProtocol | httpx2.InvalidURL):
-        return UsageError(f"{endpoint} is not an address of a Hub.", "HF_ENDPOINT must begin with https://")
     if "CERTIFICATE" in text.upper():
         hint = "A proxy may replace it: let SSL_CERT_FILE name its certificate. A wrong clock does the same."
         return Unreachable(f"The certificate of {host} can't be trusted.", hint)

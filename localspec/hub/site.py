@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from huggingface_hub import HfApi, constants, get_token
 from huggingface_hub.utils import build_hf_headers, logging  # type: ignore[attr-defined]
 
+from localspec.errors import UsageError
 from localspec.hub.failures import HubError, NotTheHub, Offline, explain
 from localspec.hub.names import is_safe
 
@@ -41,7 +44,12 @@ class Listing:
 
 def endpoint() -> str:
     """Read at each call, unlike the client's own: a program may name another Hub while it runs."""
-    return (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+    address = (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return address
+    raise UsageError(f"HF_ENDPOINT is {address!r}, which is not an address.", "It must begin with https://")
 
 
 def cache_folder() -> Path:
