@@ -126,4 +126,5 @@ def _round(made: Round, seconds: float, pieces: Sequence[Piece]) -> dict[str, An
 
 
 def _line(plain: dict[str, Any]) -> str:
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    """In ASCII: some readers end a line at more characters than a line feed, and half a surrogate is no UTF-8."""
+    return json.dumps(plain, separators=(",", ":"))
