@@ -26,6 +26,7 @@ FLOOR = 0.3  # end the draft where it is less likely than this to survive as a w
 _PLACES = 32  # candidates looked at: the latest ones; bounds the time per round
 _KEY = 3  # the shortest match
 _BREAK = -1  # stands between two answers: no match reaches across it, no draft goes beyond
+_SIZE = 4  # bytes of an id
 _BITS = 21  # so many of an id go into the number for three; no vocabulary has two million pieces
 _MAGIC = b"localspec corpus 1 "
 
@@ -75,21 +76,25 @@ class Corpus:
 
     def guess(self, context: Ids, limit: int) -> Guess:
         """What followed most often where the longest end of the context stands here: three tokens of it or more."""
-        places, match = self._places(context[-LONGEST:].tolist())
+        places, match = self._places(context[-LONGEST:])
+        futures, total = self._futures(places, min(limit, LONGEST)), len(places)
+        agreed = _agreed(futures)
         tokens: list[Token] = []
         survival, expected, evidence = 1.0, 0.0, 0
-        while places and len(tokens) < min(limit, LONGEST):
-            following = [self._at(place) for place in places]
-            best, times = _most_frequent(following) if len(following) > 1 else (following[0], 1)
+        while futures and len(tokens) < len(futures[0][0]):
+            at = len(tokens)
+            best, times = (futures[0][0][at], total) if at < agreed else _most_frequent(futures, at)
             # A single witness counts more the longer the match.
-            chance = times / (len(places) + 1 / (match + len(tokens)))
+            chance = times / (total + 1 / (match + at))
             survival *= chance
             if best == _BREAK or survival < FLOOR:
                 break
             evidence = evidence if tokens else int(8 * chance)
             expected += survival
             tokens.append(best)
-            places = [place + 1 for place, token in zip(places, following, strict=True) if token == best]
+            if times < total:
+                futures, total = [future for future in futures if future[0][at] == best], times
+                agreed = _agreed(futures)
         return Guess(tuple(tokens), evidence, expected)
 
     def _fill(self, answers: Iterable[Tokens]) -> None:
@@ -101,33 +106,43 @@ class Corpus:
         wide = text.astype(np.int64)
         keys = _key(wide[places - 3], wide[places - 2], wide[places - 1])
         order = np.argsort(keys, kind="stable")  # equal keys stay in the order of the text
-        # Single items of a memoryview come several times faster than those of an array.
-        self._at = text.data.__getitem__
+        # Bytes are cut and compared several times faster than arrays, and single items of a memoryview come so too.
+        self._text = text.tobytes()
         self._sorted, self._behind = keys[order].data, places[order].data
 
-    def _places(self, end: list[Token]) -> tuple[list[int], int]:
+    def _places(self, end: Ids) -> tuple[list[int], int]:
         """Behind which places the longest match stands, the latest first, and its length."""
         found: list[int] = []
         if len(end) < _KEY:
             return found, 0
-        key = _key(*end[-_KEY:])
+        key, tail = _key(*end[-_KEY:].tolist()), end.astype(np.int32).tobytes()
         high = bisect_right(self._sorted, key)
         low, longest = max(bisect_left(self._sorted, key, 0, high), high - _PLACES), _KEY
         for place in self._behind[low:high].tolist()[::-1]:
-            # Most fail at the token that would make them as long as the longest.
-            if self._at(place - longest) == end[-longest]:
-                match = self._match(place, end)
+            if self._matches(place, tail, longest):
+                match = self._match(place, tail, longest)
                 if match > longest:
                     found, longest = [], match
-                if match == longest:
-                    found.append(place)
+                found.append(place)
         return found, longest
 
-    def _match(self, place: int, end: list[Token]) -> int:
-        match = _KEY
-        while match < len(end) and self._at(place - 1 - match) == end[-1 - match]:
-            match += 1
-        return match
+    def _match(self, place: int, tail: bytes, least: int) -> int:
+        """How many tokens before this place are the last ones of `tail`: `least` of them are."""
+        most = len(tail) // _SIZE
+        if self._matches(place, tail, most):
+            return most
+        return bisect_left(range(most), True, least, key=lambda n: not self._matches(place, tail, n + 1))
+
+    def _matches(self, place: int, tail: bytes, count: int) -> bool:
+        return self._text[(place - count) * _SIZE : place * _SIZE] == tail[-count * _SIZE :]
+
+    def _futures(self, places: list[int], length: int) -> list[tuple[list[Token], int]]:
+        """What stands behind these places, each once, and at how many of them."""
+        times: dict[bytes, int] = {}
+        for place in places:
+            future = self._text[place * _SIZE : (place + length) * _SIZE]
+            times[future] = times.get(future, 0) + 1
+        return [(memoryview(future).cast("i").tolist(), count) for future, count in times.items()]
 
 
 _Number = TypeVar("_Number", int, NDArray[np.int64])
@@ -137,11 +152,20 @@ def _key(first: _Number, second: _Number, third: _Number) -> _Number:
     return first << 2 * _BITS | second << _BITS | third
 
 
-def _most_frequent(tokens: list[Token]) -> tuple[Token, int]:
-    """The most frequent and how often it is there; of equals the first."""
+def _agreed(futures: list[tuple[list[Token], int]]) -> int:
+    """How many tokens all of them begin with."""
+    if not futures:
+        return 0
+    paths = [tokens for tokens, _ in futures]
+    first, last = min(paths), max(paths)  # what these two share, all share
+    return next((i for i, (a, b) in enumerate(zip(first, last, strict=True)) if a != b), len(first))
+
+
+def _most_frequent(futures: list[tuple[list[Token], int]], at: int) -> tuple[Token, int]:
+    """The most frequent token there, and how often it comes; of equals the first."""
     times: dict[Token, int] = {}
-    for token in tokens:
-        times[token] = times.get(token, 0) + 1
+    for tokens, count in futures:
+        times[tokens[at]] = times.get(tokens[at], 0) + count
     best = max(times, key=times.__getitem__)
     return best, times[best]
 

@@ -143,19 +143,29 @@ class TestWhatIsKept:
         assert len(known.answers) == 200
         assert 12 * tokens.size < used < 40 * tokens.size
 
-    def test_a_round_looks_at_a_bounded_number_of_tokens(self) -> None:
-        """Thousands of places where the context stands. Reads are counted, not seconds."""
+    def test_a_round_looks_at_a_bounded_number_of_places(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Thousands of places where the context stands. Comparisons are counted, not seconds."""
         known = corpus([5] * 20_000, [5, 6] * 10_000, limit=50_000)
-        at, reads = known._at, 0
+        matches, places = Corpus._matches, list[int]()
 
-        def counting(place: int) -> int:
-            nonlocal reads
-            reads += 1
-            return at(place)
+        def counting(self: Corpus, place: int, tail: bytes, count: int) -> bool:
+            places.append(place)
+            return matches(self, place, tail, count)
 
-        known._at = counting
+        monkeypatch.setattr(Corpus, "_matches", counting)
         assert guess(known, *[5] * 40).tokens
-        assert 0 < reads < 2000
+        assert 0 < len(set(places)) <= len(places) < 300
+
+    @given(
+        st.lists(
+            st.sampled_from([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6], [1, 2, 3, 7], [1, 2, 3, 4, 5, 9]]), max_size=9
+        )
+    )
+    def test_answers_that_part_are_counted_where_they_part(self, texts: list[list[int]]) -> None:
+        found = guess(corpus(*([n, *text] for n, text in enumerate(texts, 100))), 1, 2, 3)
+        assert (found.tokens, found.evidence) == reference(
+            [[n, *t] for n, t in enumerate(texts, 100)], [1, 2, 3], 8
+        )
 
 
 @pytest.fixture
