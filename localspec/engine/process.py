@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -31,8 +32,9 @@ _LOG_BYTES = 1_000_000
 class ProcessClient:
     """Starts, talks to and outlives an engine process. No call blocks, so a screen may use it directly."""
 
-    def __init__(self, log_file: Path) -> None:
-        self._log_file = log_file
+    def __init__(self, log_file: Path, wake: Callable[[], None] = lambda: None) -> None:
+        """`wake` is called, on another thread, whenever `poll` has something new."""
+        self._log_file, self._wake = log_file, wake
         self._events: deque[Event] = deque()
         self._process: BaseProcess | None = None
         self._outgoing: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
@@ -84,6 +86,7 @@ class ProcessClient:
         try:
             while True:
                 self._events.append(connection.recv())
+                self._wake()
         except Exception:  # end of file, or garbage from a dying process: both mean that nothing more will come
             process.join(2.0)
             if process.is_alive():
@@ -92,6 +95,7 @@ class ProcessClient:
         if process is self._process:
             self._outgoing.put(None)
             self._events.append(Died(_how(process.exitcode), _tail(self._log_file)))
+            self._wake()
 
 
 def _write(connection: Connection, outgoing: queue.SimpleQueue[Command | None]) -> None:
