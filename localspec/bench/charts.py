@@ -11,10 +11,12 @@ from itertools import accumulate
 
 from localspec.bench.figures import ALL, Figures
 from localspec.bench.report import Report
+from localspec.bench.tables import short
 
 _COLOURS = ("#8a8a8a", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#5b4b8a")
 _WIDTH = 760
 _LEFT = 190  # for labels
+_LABEL = 26  # letters that fit there
 _RIGHT = 60  # for the number behind a bar
 _BAR = 16
 _FEWEST = 5  # times that a place of a draft was reached, below which its rate is luck
@@ -40,6 +42,7 @@ def speedup(rows: Sequence[Figures]) -> str:
     y, body = 60, list[str]()
     for category in dict.fromkeys(row.category for row in rows):
         body.append(_text(10, y + 12, category, weight="bold"))
+        y += _BAR + 2
         for row in (row for row in found if row.category == category):
             assert row.speedup is not None
             body += _bar(
@@ -94,7 +97,7 @@ def breakdown(rows: Sequence[Figures]) -> str:
         parts = [
             (value or 0.0) / row.tokens / most for value in (row.draft_s, row.verify_s, row.sample_s, row.host_s)
         ]
-        body.append(_text(_LEFT - 8, y + 12, row.variant, anchor="end"))
+        body.append(_text(_LEFT - 8, y + 12, short(row.variant, _LABEL), anchor="end"))
         for name, part, end in zip(names, parts, accumulate(parts), strict=True):
             body.append(_rect(_x(end - part), y, _x(end) - _x(end - part), shades[name]))
         body.append(_text(_x(sum(parts)) + 6, y + 12, f"{1000 * row.decode_s / row.tokens:.1f}"))
@@ -130,7 +133,7 @@ def _place(place: int, deepest: int) -> float:
 
 
 def _bar(y: float, label: str, fraction: float, number: str, colour: str) -> Iterator[str]:
-    yield _text(_LEFT - 8, y + 12, label, anchor="end")
+    yield _text(_LEFT - 8, y + 12, short(label, _LABEL), anchor="end")
     yield _rect(_LEFT, y, _x(fraction) - _LEFT, colour)
     yield _text(_WIDTH - 6, y + 12, number, anchor="end")
 

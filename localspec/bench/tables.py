@@ -86,18 +86,18 @@ def identity(found: Mapping[str, Identity]) -> Iterator[str]:
         yield from fill(f"Temperature 0: the text of plain decoding in every answer of {', '.join(same)}.", WIDTH)
     for label, each in ((label, each) for label, each in found.items() if label not in same):
         bugs = sum(parting.verdict == "BUG" for _, parting in each.partings)
-        yield f"{label}: {_verdict(each, bugs)}"
+        yield from fill(f"{label}: {_verdict(each, bugs)}", WIDTH, subsequent_indent="  ")
         for task, parting in each.partings[:_SHOWN]:
             if weighed := _parting(parting):
                 yield f"  {task}: {weighed}"
 
 
 def _verdict(found: Identity, bugs: int) -> str:
-    said = f"temperature 0, the text of plain decoding in {found.equal} of {found.compared} answers"
+    said = f"{found.equal} of {found.compared} greedy texts are those of plain decoding"
     if bugs:
-        return f"{said}; {bugs} MORE THAN NUMERICS EXPLAIN: a bug"
+        return f"{said}; {bugs} BUG: more than numerics explain"
     ties = sum(parting.verdict == "near tie" for _, parting in found.partings)
-    return f"{said}; {ties} differ by near ties" if ties else said
+    return f"{said}, {ties} differ at a near tie" if ties else said
 
 
 def _parting(found: Parting) -> str:
