@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from localspec.chat.text import one_line
 from localspec.commands import parse
 from localspec.errors import LocalspecError, UnknownName
+from localspec.tui.copying import copy
 
 if TYPE_CHECKING:
     from localspec.tui.screens.chat import ChatScreen
@@ -55,7 +56,7 @@ def _theme(screen: ChatScreen, name: str) -> None:
 
 
 OWN: dict[str, Callable[[ChatScreen, str], object]] = {
-    "copy": lambda screen, what: screen.copy(code=what == "code"),
+    "copy": lambda screen, what: copy(screen.app, screen.conversation, code=what == "code"),
     "edit": lambda screen, _: screen.composer.leaf(-1),
     "export": lambda screen, folder: screen.export(folder),
     "help": _do("app.help"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,11 +18,11 @@ from textual.widgets import Markdown, Tooltip
 from localspec.attachments import attach
 from localspec.chat.session import Node
 from localspec.chat.text import visible
-from localspec.chat.thinking import parts
 from localspec.commands import is_command, literal
 from localspec.conversation import DRAFT_LENGTHS, Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
+from localspec.tui.copying import copy
 from localspec.tui.export import export
 from localspec.tui.screens.views import Views
 from localspec.tui.slash import obey
@@ -42,7 +41,6 @@ log = logging.getLogger(__name__)
 DRAINS_PER_SECOND = 20
 _FIGURES_EVERY = 4  # drains: numbers that change more often can't be read
 _STYLES = sorted(Path(__file__).parent.parent.glob("widgets/*.tcss"))
-_CODE = re.compile(r"^(?:`{3,}|~{3,})[^\n]*\n(.*?)^(?:`{3,}|~{3,})\s*$", re.MULTILINE | re.DOTALL)
 _BUSY = "The answer is still being written. Esc stops it."
 
 
@@ -62,6 +60,7 @@ class ChatScreen(Views):
         Binding("f9", "trace", "Save a trace of the last answer", id="chat.trace"),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
+        Binding("alt+t", "thoughts", "Open or close what the model thought", id="chat.thoughts"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
         Binding("ctrl+y", "copy_answer", "Copy the last answer", id="chat.copy", priority=True),
         Binding(
@@ -262,19 +261,10 @@ class ChatScreen(Views):
             export(self.app, self.conversation, Path(folder).expanduser() if folder else self._folder)
 
     def action_copy_answer(self) -> None:
-        self.copy()
+        copy(self.app, self.conversation)
 
-    def copy(self, *, code: bool = False) -> None:
-        """The last answer without its thoughts, or its last block of code. Also over SSH: the terminal is asked."""
-        answer = self.conversation.shown
-        text = parts(answer.text, ended=True).said if answer else ""
-        blocks = [match[1] for match in _CODE.finditer(text)]
-        if not text or (code and not blocks):
-            self._hint(f"There is no {'block of code' if text else 'answer'} to copy yet.")
-            return
-        text = blocks[-1] if code else text
-        self.app.copy_to_clipboard(visible(text))
-        self._hint(f"Copied the {'code' if code else 'answer'}: {len(text):,} characters.")
+    def action_thoughts(self) -> None:
+        self.query_one(Transcript).flip_thoughts()
 
     def action_interrupt(self) -> None:
         selected = self.get_selected_text() or self.composer.prompt.selected_text

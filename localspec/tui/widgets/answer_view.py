@@ -14,9 +14,12 @@ from textual.widgets import Markdown, Static
 from localspec.chat.figures import footer
 from localspec.chat.session import Node
 from localspec.chat.text import one_line, visible
+from localspec.chat.thinking import Parts, parts, tokens_before
 from localspec.conversation import Conversation
+from localspec.engine.messages import Ready
 from localspec.tui.markdown import parser
 from localspec.tui.widgets.sibling_mark import sibling_mark
+from localspec.tui.widgets.thought_view import ThoughtView
 from localspec.tui.widgets.token_view import TokenView
 
 log = logging.getLogger(__name__)
@@ -35,13 +38,18 @@ class AnswerView(Vertical):
         self._conversation = conversation
         self._markdown = _empty()
         self._footer = Static(classes="footer")
-        self._written = 0
+        self._thought = ThoughtView()
+        self._written = 0  # characters of the answer
+        self._seen = 0  # characters of all that came
         self._rest_until = 0.0
         self._done = False
+        self._parts = Parts("", "")
 
     def compose(self) -> ComposeResult:
         name = (one_line(self._conversation.options.title, 60), "bold $success")
         yield Static(Content.assemble(name, sibling_mark(self._node), _tokens(self._node)), classes="name")
+        self._thought.display = False
+        yield self._thought
         yield self._markdown
         yield self._footer
 
@@ -52,6 +60,7 @@ class AnswerView(Vertical):
 
     def show_tokens(self, shown: bool) -> None:
         self._markdown.display = not shown
+        self._thought.display = not shown and bool(self._parts.thought)
         for view in self.query(TokenView):
             view.display = shown
         if shown and not self.query(TokenView):
@@ -63,9 +72,9 @@ class AnswerView(Vertical):
         running = self._conversation.running is self._node
         if tokens := self.tokens:
             tokens.follow()
-        if self._done or (running and monotonic() < self._rest_until):
+        if (self._done and not running) or (running and monotonic() < self._rest_until):
             return
-        await self._append()
+        await self._append(ended=not running)
         if figures or not running:
             self._footer.update(self._figures(running))
         self._done = not running
@@ -73,21 +82,50 @@ class AnswerView(Vertical):
     @property
     def behind(self) -> bool:
         """Not everything that was said is drawn."""
-        return not self._done and self._written < len(self._answer.text)
+        return not self._done and self._seen < len(self._answer.text)
 
-    async def _append(self) -> None:
+    async def _append(self, *, ended: bool) -> None:
         text = self._answer.text
-        if len(text) == self._written:
+        if len(text) == self._seen and not ended:
             return
-        new, self._written = text[self._written :], len(text)
+        self._seen, self._parts = len(text), parts(text, opened=self._opened, ended=ended)
+        self._follow_thought()
+        said = self._parts.said
+        if len(said) == self._written:
+            return
         began = monotonic()
-        try:
-            await self._markdown.append(visible(new))
-        except Exception:  # Textual 8.2 fails on a table that loses its last row to what comes after it
-            log.warning("the Markdown is drawn anew", exc_info=True)
-            await self._redraw(visible(text))
-        ended = monotonic()
-        self._rest_until = ended + _REST * (ended - began)
+        await self._write(said)
+        now = monotonic()
+        self._rest_until = now + _REST * (now - began)
+
+    async def _write(self, said: str) -> None:
+        if len(said) < self._written:  # an answer that goes on after a stop begins again with half a character
+            await self._redraw(visible(said))
+        else:
+            try:
+                await self._markdown.append(visible(said[self._written :]))
+            except Exception:  # Textual 8.2 fails on a table that loses its last row to what comes after it
+                log.warning("the Markdown is drawn anew", exc_info=True)
+                await self._redraw(visible(said))
+        self._written = len(said)
+
+    def _follow_thought(self) -> None:
+        self._thought.display = bool(self._parts.thought) and self._markdown.display
+        self._thought.follow(self._parts, lambda: tokens_before(self._answer.pieces, self._parts.begins))
+
+    @property
+    def _opened(self) -> bool:
+        """Did the prompt open the thinking block? Another model's may not have."""
+        engine, asked = self._conversation.engine, self._node.asked
+        own = asked is None or asked.model in ("", self._conversation.options.title)
+        return isinstance(engine, Ready) and engine.thinks and own
+
+    @property
+    def thoughtful(self) -> bool:
+        return bool(self._parts.thought)
+
+    def flip_thought(self) -> None:
+        self._thought.action_flip()
 
     async def _redraw(self, text: str) -> None:
         """Start again with an empty Markdown: appending at once what failed piece by piece."""

@@ -57,6 +57,13 @@ class Transcript(VerticalScroll, can_focus=False):
         if figures:
             self._inspect()
 
+    def flip_thoughts(self) -> None:
+        """Of the last answer that has any."""
+        for _, row in reversed(self._rows):
+            if isinstance(row, AnswerView) and row.thoughtful:
+                row.flip_thought()
+                return
+
     def flip_tokens(self, node_id: int | None = None) -> None:
         """Show tokens instead of text, or text again: in one answer, or in all, those to come included."""
         rows = [
