@@ -47,6 +47,8 @@ def _rows(placing: Placing) -> Iterator[tuple[str, str]]:
     )
     if draft and placing.draft:
         yield "Draft", _model(draft.path, placing.draft.weights, found.draft_layers, found.draft_of)
+    elif draft:
+        yield "Draft", f"{draft.path} can't be read, and would be left out"
     yield "Context", f"{found.n_ctx:,} tokens, K and V cache in {found.cache.replace('/', ' and ')}"
     for gpu in here.gpus:
         yield "GPU", f"{gpu.name}: {size(gpu.free)} of {size(gpu.total)} free"

@@ -63,6 +63,13 @@ def test_two_gpus_hold_what_neither_could_alone() -> None:
     assert layers(found) == ("gpu", 21, 0) and "CUDA0 and CUDA1" in found.reason
 
 
+def test_two_gpus_need_room_for_the_layer_that_fits_on_neither() -> None:
+    whole = plan(machine(8), BIG, SPEC).device_bytes
+    assert plan(machine((whole + GPU_RESERVE) / GB), BIG, SPEC).target_layers == 21
+    half = (whole / 2 + GPU_RESERVE) / GB
+    assert plan(machine(half, half), BIG, SPEC).target_layers == 20
+
+
 def test_each_gpu_keeps_its_reserve() -> None:
     one = plan(machine(3), BIG, SPEC).target_layers
     assert plan(machine(1.5, 1.5), BIG, SPEC).target_layers < one

@@ -116,11 +116,15 @@ def test_what_belongs_to_a_model_is_none(name: str, companion: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-def test_links_in_circles_end(home: Path) -> None:
+def test_links_in_circles_end(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, entries = [], found._entries
+    monkeypatch.setattr(found, "_entries", lambda folder: looked.append(folder) or entries(folder))
     put(home / "mine/a/model.gguf")
     os.symlink(home / "mine", home / "mine/a/back")
     os.symlink(home / "mine/a/self", home / "mine/a/self")
     assert len(local_files([home / "mine"])) == 1
+    below = [os.path.realpath(folder) for folder in looked if folder.is_relative_to(home / "mine")]
+    assert sorted(below) == [str(home / "mine"), str(home / "mine/a")]
 
 
 def test_a_linked_folder_is_followed(home: Path) -> None:

@@ -120,6 +120,21 @@ def test_files_of_other_programs_are_listed_with_their_paths(home: Path, models:
     assert any("? it is a web page, not a model" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("arch", "extra", "said"),
+    [
+        ("eagle3", {}, "? a draft head"),
+        ("clip", {}, "? no model by itself"),
+        ("llama", {"general.type": "adapter"}, "? no model by itself"),
+        ("bert", {"$.attention.causal": False}, "? an embedding model"),
+    ],
+)
+def test_what_cannot_chat_is_no_model_that_fits(home: Path, arch: str, extra: dict[str, Any], said: str) -> None:
+    (home / ".lmstudio/models").mkdir(parents=True)
+    ggufs.write(home / ".lmstudio/models/model.gguf", arch, {"$.block_count": 1, **extra}, {"x": ggufs.ones(4)})
+    assert said in run("models")
+
+
 def test_folders_of_ones_own_come_from_the_config_file(home: Path) -> None:
     for name in ("a", "b"):
         (home / name).mkdir()
@@ -172,6 +187,12 @@ def test_a_dry_run_of_what_would_be_refused_says_what_would_fit(
     said = run("chat", "--target", noise, "--dry-run", code=1)
     assert "too large" in said and "localspec models" in said
     assert "too large" in run("chat", "--target", noise, "--dry-run", "--gpu-layers", "0")
+
+
+def test_a_dry_run_says_that_a_draft_would_be_left_out(noise: str, home: Path) -> None:
+    assert "can't be read, and would be left out" in run(
+        "chat", "--target", noise, "--draft", str(home / "gone.gguf"), "--dry-run"
+    )
 
 
 def test_a_dry_run_for_programs(noise: str) -> None:
