@@ -60,8 +60,8 @@ def _origin(made: Round, position: int, ghost: str, verifier: str) -> Iterator[s
     elif made.accepted == len(made.drafted):
         yield "bonus: the model's own, after a draft that was right to its end"
     else:
-        rejected = f" and what followed it: {quoted(ghost)}" if ghost else ""
-        yield f"correction: the model's own, instead of position {position + 1} of {made.source}{rejected}"
+        rejected = f", instead of {quoted(ghost)} by {made.source}" if ghost else f", instead of {made.source}'s"
+        yield f"correction: the model's own at position {position + 1} of {len(made.drafted)}{rejected}"
         yield from _odds(made, position, verifier)
 
 

@@ -42,7 +42,7 @@ def test_an_accepted_token() -> None:
 
 def test_a_correction_tells_what_was_rejected_and_how_likely_it_was() -> None:
     assert about(ROUND, 2) == (
-        'round 1 · correction: the model\'s own, instead of position 3 of lookup and what followed it: " ghost" · '
+        'round 1 · correction: the model\'s own at position 3 of 3, instead of " ghost" by lookup · '
         "p 0.031 · q 1 · accepted with probability 0.031 · drafted 3, accepted 2 · round 31 ms"
     )
 

@@ -79,7 +79,7 @@ async def test_the_cursor_tells_about_each_token() -> None:
             '" upon"   round 2 · lookup · position 1 of 4 · p 0.82 · q 1 · accepted with probability 0.82'
         )
         await it.press("right", "right")
-        await it.sees('" time"   round 2 · correction', 'what followed it: " day↵of"')
+        await it.sees('" time"   round 2 · correction', 'instead of " day↵of" by lookup')
         await it.press("home", "left")
         await it.sees('"Once"   round 1 · plain')
 
