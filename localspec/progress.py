@@ -32,7 +32,7 @@ def pace(progress: Progress) -> str:
     if progress.note:
         return progress.note
     rate = f"{size(progress.rate)}/s" if progress.rate else ""
-    left = f"{_duration(progress.left_s)} left" if progress.left_s else ""
+    left = f"{duration(progress.left_s)} left" if progress.left_s else ""
     return ", ".join(filter(None, (rate, left)))
 
 
@@ -82,12 +82,12 @@ def _bars(plan: Plan) -> Iterator[Report]:
     sums = Sums(plan)
     columns = (
         TextColumn("{task.description:<7}"),
-        BarColumn(),
+        BarColumn(None),
         TextColumn("{task.percentage:>3.0f} %"),
         TextColumn("{task.fields[bytes]}"),
         TextColumn("{task.fields[pace]}"),
     )
-    with Bars(*columns, console=Console(stderr=True, highlight=False), transient=False) as bars:
+    with Bars(*columns, console=Console(stderr=True, highlight=False), expand=True) as bars:
         tasks = {
             role: bars.add_task(
                 role, total=total, completed=sums.here(role), pace="", bytes=_of(sums.here(role), total)
@@ -107,7 +107,9 @@ def _of(here: int, total: int) -> str:
     return f"{size(here)} of {size(total)}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    if seconds >= 2 * 86_400:
+        return f"{seconds / 86_400:.0f} days"
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

@@ -16,7 +16,7 @@ from localspec.catalog import FileRef, Pair
 from localspec.chat.text import one_line
 from localspec.errors import UsageError
 from localspec.hub import Partial, Stored, StoredFile
-from localspec.progress import size
+from localspec.progress import duration, size
 from localspec.pulling import referred
 
 SCHEMA = "localspec.scan/1"
@@ -126,9 +126,7 @@ def _name(found: StoredFile | Partial) -> str:
 def _state(part: Partial) -> str:
     if part.busy:
         return "being downloaded"
-    days = part.age_s / _DAY_S
-    age = f"{days:.0f} days" if days >= 2 else f"{part.age_s / 3600:.0f} hours"
-    return f"partial, untouched for {age}" + ("" if part.ours else ", of another program")
+    return f"partial, untouched for {duration(part.age_s)}" + ("" if part.ours else ", of another program")
 
 
 def _document(stored: Stored) -> dict[str, Any]:
