@@ -127,9 +127,9 @@ def lines(before: Saved, after: Saved) -> Iterator[str]:
             f"{row.same_text:>3}/{row.compared:<4} {row.verdict}"
         ).rstrip()
     yield ""
-    yield "speed: tokens per second of B over those of A, the state of the machine included."
-    yield "speed-up: over plain decoding within each run, B over A; the verdict goes by it."
-    yield f"text: equal ones of all compared. Intervals: {statistics.LEVEL:.0%} for all rows together, over prompts."
+    yield "speed: tokens per second, B over A, the state of the machine included."
+    yield "speed-up: over plain decoding of the same run, B over A; the verdict goes by it."
+    yield f"text: equal ones of all compared. Intervals: {statistics.LEVEL:.0%}, all rows together."
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -158,4 +158,4 @@ def _difference(name: str, old: Any, new: Any) -> Iterator[str]:
 
 def _shown(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= 24 else text[:21] + "..."

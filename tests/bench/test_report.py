@@ -131,7 +131,7 @@ def test_the_terminal_table_fits_80_columns() -> None:
 def test_a_difference_that_no_numerics_explain_is_called_a_bug() -> None:
     task = Task("p1", "chat", 1)
     found = {"lookup": Identity(6, 4, [(task, Parting(7, 3.0, 0.1, 9, "BUG"))])}
-    assert "1 BUG: more than numerics" in "\n".join(tables.identity(found))
+    assert "1 BUG: more than" in " ".join(tables.identity(found))
     equal = {name: Identity(6, 6) for name in ("lookup", "suffix")}
     assert list(tables.identity(equal)) == [
         "Temperature 0: the text of plain decoding in every answer of lookup, suffix."
