@@ -33,6 +33,7 @@ from localspec.tui.widgets.queue_view import QueueView
 from localspec.tui.widgets.stats_line import StatsLine
 from localspec.tui.widgets.stats_panel import StatsPanel
 from localspec.tui.widgets.status_line import StatusLine
+from localspec.tui.widgets.tail_hint import TailHint
 from localspec.tui.widgets.title_line import TitleLine
 from localspec.tui.widgets.transcript import Transcript
 
@@ -60,6 +61,7 @@ class ChatScreen(Views):
         Binding("f9", "trace", "Save a trace of the last answer", id="chat.trace"),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
+        Binding("ctrl+end", "to_the_end", "Go to the end of the conversation", id="chat.end", priority=True),
         Binding("alt+t", "thoughts", "Open or close what the model thought", id="chat.thoughts"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
         Binding("ctrl+y", "copy_answer", "Copy the last answer", id="chat.copy", priority=True),
@@ -84,6 +86,7 @@ class ChatScreen(Views):
         with Horizontal(id="body"):
             yield Transcript(self.conversation)
             yield StatsPanel(self.conversation)
+        yield TailHint()
         yield Inspector()
         yield QueueView(self.conversation)
         yield StatsLine(self.conversation)
@@ -163,7 +166,7 @@ class ChatScreen(Views):
             self.composer.give_back(text, editing)
             self._hint(_BUSY)
             return
-        self.query_one(Transcript).anchor()
+        self.query_one(Transcript).to_the_end()
         if is_command(text):
             self._change(partial(obey, self, text))
         elif not text.strip():
@@ -262,6 +265,10 @@ class ChatScreen(Views):
 
     def action_copy_answer(self) -> None:
         copy(self.app, self.conversation)
+
+    def action_to_the_end(self) -> None:
+        self.query_one(Transcript).to_the_end()
+        self.call_later(self._draw_now)
 
     def action_thoughts(self) -> None:
         self.query_one(Transcript).flip_thoughts()
