@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from localspec import config
 from localspec.bench import programs
-from localspec.bench.peers import Heard, Peer, body, bursts, reply, spec_metrics, visit
+from localspec.bench.peers import Heard, Peer, Site, body, bursts, reply, spec_metrics, visit
 from localspec.bench.runner import Gone, Plan, measure
 from localspec.bench.subject import Limits
 from localspec.chat.message import Message
@@ -206,6 +211,45 @@ def test_a_real_llama_server_says_what_we_say(demo_model: str) -> None:
         assert site.kind == "llama-server" and site.build
         found = Peer("server", site, Limits(Sampling(), 16), 0.0).ask(ASKED, seed=1)
     assert found.tokens == 16 and found.text and found.prefill_s and found.rounds == 16
+
+
+@contextmanager
+def binding_server(model: str) -> Iterator[str]:
+    """The OpenAI-compatible server that the binding brings, on loopback; its URL."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    words = ("--model", model, "--n_ctx", "512", "--n_threads", "1", "--port", str(port))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llama_cpp.server", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_bindings_own_server_stands_beside(models: Models) -> None:
+    pytest.importorskip("fastapi")
+    with binding_server(models("noise_q8")) as url:
+        site = patiently(lambda: visit(url))
+        assert site.kind == "openai"
+        found = Peer("server", site, Limits(Sampling(), 16), 0.0).ask(ASKED, seed=1)
+        assert found.text and 1 <= found.tokens <= 16 and found.finish in ("stop", "length")
+        assert found.total_s >= found.decode_s > 0
+    with pytest.raises(Gone):
+        Peer("server", site, Limits(Sampling(), 16), 0.0).ask(ASKED, seed=1)
+
+
+def patiently(action: Callable[[], Site]) -> Site:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        try:
+            return action()
+        except Gone:
+            time.sleep(0.1)
+    return action()
 
 
 def test_the_servers_cache_folder_is_where_the_builder_puts_it() -> None:
