@@ -37,6 +37,12 @@ class ModelFlags:
     flash_attn: Annotated[str | None, _flag("--flash-attn", "auto (default), on or off.")] = None
     cache_type_k: Annotated[str | None, _flag("--cache-type-k", "Type of the K cache: f16, q8_0, ...")] = None
     cache_type_v: Annotated[str | None, _flag("--cache-type-v", "Type of the V cache: f16, q8_0, ...")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFlags:
+    """Of commands that look at `dry_run` before they load."""
+
     dry_run: Annotated[bool, _flag("--dry-run", "Show the memory plan, and load nothing.")] = False
 
 

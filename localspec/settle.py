@@ -24,7 +24,6 @@ _APART = (
     "stop",
     "logit_bias",
     "ban_token",
-    "dry_run",
 )  # flags that are no settings: they belong to one call
 
 
@@ -52,6 +51,11 @@ def settings(flags: dict[str, Any] | None = None, *, pair: bool = True) -> dict[
     return found | {
         name: Setting(value, origin) for name, value in chosen.sampling.items() if found[name].origin == "default"
     }
+
+
+def recommended(settings: Config, apart: dict[str, Any]) -> dict[str, float]:
+    """The sampling that the authors of the pair recommend; of a single file nothing is known."""
+    return {} if apart.get("target") else dict(catalog.find(settings.pair).sampling)
 
 
 def _merge(flags: dict[str, Any], apart: dict[str, Any], configured: dict[str, Any]) -> None:

@@ -10,7 +10,16 @@ import typer
 
 from localspec.cli.program import app
 from localspec.errors import UsageError
-from localspec.flags import AnswerFlags, GrammarFlags, ModelFlags, SamplingFlags, SpeculationFlags, given, spread
+from localspec.flags import (
+    AnswerFlags,
+    GrammarFlags,
+    ModelFlags,
+    PlanFlags,
+    SamplingFlags,
+    SpeculationFlags,
+    given,
+    spread,
+)
 
 _FIELDS = {"ban_token": "banned"}  # of Sampling, where they are not called like their flags
 
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 @spread
 def chat(
     model: ModelFlags,
+    plan: PlanFlags,
     speculation: SpeculationFlags,
     sampling: SamplingFlags,
     answer: AnswerFlags,
@@ -40,7 +50,7 @@ def chat(
         raise UsageError("--continue and --session are two ways to name one session.", "Give one of them.")
     settings, apart = settle.settle(model, speculation, sampling, answer)
     load, title = settle.load(settings, apart, remember=True)
-    if model.dry_run:
+    if plan.dry_run:
         raise _planned(load, title)
     options = Options(
         title,
@@ -48,6 +58,7 @@ def chat(
         system=settings.system,
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
+        recommended=settle.recommended(settings, apart),
         **settle.speculation(settings),
     )
     flags = {name for name, flag in given(sampling).items() if flag is not None}
@@ -61,6 +72,7 @@ def chat(
 def run(
     prompt: Annotated[str, typer.Argument(help="What to ask; - reads standard input.")],
     model: ModelFlags,
+    plan: PlanFlags,
     speculation: SpeculationFlags,
     sampling: SamplingFlags,
     answer: AnswerFlags,
@@ -69,7 +81,8 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all figures.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
     logprobs: Annotated[
-        int | None, typer.Option(min=0, max=100, show_default=False, help="With --json or --trace: N best per token.")
+        int | None,
+        typer.Option(min=0, max=100, show_default=False, help="With --json or --trace: N best per token."),
     ] = None,
     trace: Annotated[
         str | None, typer.Option("--trace", help="Write every round to this file, for localspec replay.")
@@ -102,7 +115,7 @@ def run(
         **settle.speculation(settings),
     )
     load, title = settle.load(settings, apart)
-    if model.dry_run:
+    if plan.dry_run:
         raise _planned(load, title, as_json=as_json)
     path = Path(trace).expanduser() if trace else None
     raise typer.Exit(answer_once(load, command, as_json=as_json, title=title, trace=path))
@@ -112,6 +125,7 @@ def run(
 @spread
 def verify(
     model: ModelFlags,
+    plan: PlanFlags,
     speculation: SpeculationFlags,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer prompts and draws: a first look.")] = False,
@@ -122,7 +136,7 @@ def verify(
 
     settings, apart = settle.settle(model, speculation)
     load, title = settle.load(settings, apart)
-    if model.dry_run:
+    if plan.dry_run:
         raise _planned(load, title, as_json=as_json)
     asked = settle.speculation(settings)
     methods = (asked["method"],) if speculation.method else None
