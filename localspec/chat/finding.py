@@ -1,4 +1,4 @@
-"""Which session a person means: by the beginning of its id, or by its title. Knows no file."""
+"""Which session a person means: by the beginning of its id, or by its title; and how old it is in words."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ def named_session(rows: Sequence[Row], name: str) -> Row:
         titles = [row.title for row in rows]
         raise UnknownName("session", name, get_close_matches(name, titles, n=1, cutoff=0.5) or titles[:_SHOWN])
     return found[0]
+
+
+def ago(seconds: float) -> str:
+    """How long ago, in one unit: `5 min`, `3 h`, `12 d`. A clock that was set back says `now`."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "now"

@@ -28,7 +28,7 @@ def oldest(session: Session, used: int, room: int, *, answered: bool) -> tuple[N
     starts = starts if answered else [*starts, len(read)]
     lengths = [len(node.message.text if node.message else node.answer.text if node.answer else "") for node in read]
     total = sum(lengths) or 1
-    for at in starts:
+    for at in starts[1:]:
         if used * (1 - sum(lengths[:at]) / total) <= _FREE * room:
             return tuple(read[:at])
     return tuple(read[: starts[-1]]) if starts else ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from localspec.chat.session import Node
 from localspec.spec.settings import Sampling
@@ -25,6 +26,7 @@ class Options:
     max_tokens: int | None = None
     system: str | None = None
     stop: tuple[str, ...] = ()
+    recommended: Mapping[str, float] = field(default_factory=dict)  # sampling, by the authors of the model
 
 
 @dataclass(frozen=True, slots=True)

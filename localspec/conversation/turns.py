@@ -187,18 +187,16 @@ class Turns(Kept):
             self._take_back(node)
         elif answer.finish is Finish.CONTEXT:
             used, room = self.context or (0, 0)
-            self._fill(used, room, answered=True)
+            self.full = Full(used, room, oldest(self.session, used, room, answered=True))
+            ways = "Leave out the oldest messages, begin" if self.full.oldest else "Begin"
             self.say(
                 f"The context is full: {room:,} tokens.",
-                "Leave out the oldest messages, begin a new session, edit an earlier message (↑ in the empty "
-                "prompt), or start again with a larger --n-ctx.",
+                f"{ways} a new session, edit an earlier message (↑ in the empty prompt), or start again with a "
+                "larger --n-ctx.",
             )
             self.paused = bool(self.queue)  # the next one would find it as full
         self._save()
         self._next()
-
-    def _fill(self, used: int, room: int, *, answered: bool) -> None:
-        self.full = Full(used, room, oldest(self.session, used, room, answered=answered))
 
     def _ready(self, event: Ready) -> None:
         self.engine, self.environment, self.paused = event, event.environment, False
@@ -217,7 +215,8 @@ class Turns(Kept):
         if self.running and event.turn == self._turn:
             self._break_off(event.message)
             if event.too_long and self.context:
-                self._fill(event.too_long, self.context[1], answered=False)
+                used, room = event.too_long, self.context[1]
+                self.full = Full(used, room, oldest(self.session, used, room, answered=False))
         elif isinstance(self.engine, Loading):
             self.engine = event
             self.paused = True

@@ -21,7 +21,9 @@ from localspec.tui.keymap import shown
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.full import FullScreen
 from localspec.tui.screens.help import HelpScreen, own_bindings
+from localspec.tui.screens.sessions import SessionsScreen
 from localspec.tui.theme import DARK, THEMES
+from localspec.tui.widgets.transcript import Transcript
 
 _LOOKS_S = 0.25  # between two looks at whether the context is full
 
@@ -31,6 +33,8 @@ class ChatApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,ctrl+underscore", "help", "Help", id="app.help", priority=True),
         Binding("ctrl+p", "command_palette", "Every command, and the theme", id="app.palette", priority=True),
+        Binding("ctrl+o", "sessions", "Earlier sessions, and a search through them", id="app.sessions"),
+        Binding("ctrl+n", "new_session", "Begin a new session", id="app.new_session"),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),
     ]
 
@@ -67,6 +71,35 @@ class ChatApp(App[None]):
 
     def on_unmount(self) -> None:
         self.client.close()
+
+    def action_sessions(self) -> None:
+        if isinstance(self.screen, ChatScreen):
+            self.push_screen(SessionsScreen(self.conversation), self._take_up)
+
+    def action_new_session(self) -> None:
+        if isinstance(self.screen, ChatScreen):
+            self._do(self.conversation.new_session)
+
+    def _ask_about_room(self) -> None:
+        full = self.conversation.full
+        if full and full is not self._asked_about and isinstance(self.screen, ChatScreen):
+            self._asked_about = full
+            self.push_screen(FullScreen(self.conversation, full), lambda act: self._do(act) if act else None)
+
+    def _do(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except LocalspecError as error:
+            self.notify(f"{error.message} {error.hint}".strip(), severity="error", markup=False)
+        self._take_up(True)
+
+    def _take_up(self, switched: bool | None) -> None:
+        """Perhaps another session is open now: an edit of the former one's is over."""
+        if isinstance(chat := self.screen, ChatScreen):
+            chat.stale = True
+            if switched:
+                chat.composer.edit(None)
+                chat.query_one(Transcript).anchor()
 
     def action_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):

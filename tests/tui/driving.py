@@ -9,6 +9,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from localspec.chat.keeper import Keeper
 from localspec.conversation import Options
 from localspec.engine.messages import Load
 from localspec.model import ModelSpec
@@ -90,11 +91,12 @@ async def open_chat(
     size: tuple[int, int] = WIDE,
     folder: Path | None = None,
     keys: dict[str, str] | None = None,
+    keeper: Keeper | None = None,
     **options: Any,
 ) -> AsyncIterator[Driver]:
     client = client or ScriptedClient()
     settings = {"title": "SmolLM2 135M", "method": "lookup", "draft_tokens": 8, "sampling": Sampling()} | options
-    app = ChatApp(client, LOAD, Options(**settings), folder=folder, keys=keys)
+    app = ChatApp(client, LOAD, Options(**settings), folder=folder, keys=keys, keeper=keeper)
     async with app.run_test(size=size, tooltips=True) as pilot:
         driver = Driver(pilot, app, client)
         await driver.until(lambda: client.commands and client.idle, "the load")
