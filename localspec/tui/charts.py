@@ -53,6 +53,12 @@ def strip(
     return text[-width:]
 
 
+def gains(speedups: Sequence[float]) -> str:
+    """A column for each speed-up, as high as what it gains over 1; a dot where it gains nothing."""
+    most = max((speedup - 1 for speedup in speedups), default=0.0)
+    return "".join(level((s - 1) / most) if s > 1 else "·" for s in speedups)
+
+
 def speed_of(rounds: Sequence[Round]) -> float | None:
     seconds = sum(r.total_s for r in rounds)
     return sum(len(r.emitted) for r in rounds) / seconds if seconds > 0 else None

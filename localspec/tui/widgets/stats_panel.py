@@ -14,6 +14,7 @@ from localspec.chat.figures import tokens_per_second
 from localspec.conversation import Conversation
 from localspec.spec.stats import Segment, Stats
 from localspec.tui.charts import acceptance_of, length, milliseconds, percent, speed, speed_of, stacked, strip
+from localspec.tui.widgets.advice_lines import advice_lines, why_lines
 from localspec.tui.widgets.gauge import gauge
 
 _POSITIONS = 8
@@ -49,8 +50,9 @@ def drawn(chat: Conversation, width: int) -> Content:
             _acceptance(answer, stats, width),
             _positions(stats, width),
             _time(stats, width),
-            *sections,
             _segments(answer.segments, width),
+            advice_lines(chat, width),
+            *sections,
         ]
     else:
         sections.append([Content.styled(_EMPTY, "$foreground-muted")])
@@ -69,6 +71,7 @@ def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
         _line("SPEED", Content.assemble((speed(tokens_per_second(answer)), "bold"), " tok/s"), width),
         Content.styled(strip(answer.rounds, width, speed_of), "$primary"),
         _line("", Content.styled(against_plain(answer.segments[-1], chat.plain), "$foreground-muted"), width),
+        *why_lines(chat, width),
     ]
 
 
