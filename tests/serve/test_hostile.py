@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -42,9 +43,18 @@ def status(server: Server, raw: bytes) -> int:
     return int(line.split()[1]) if line else 0
 
 
+# So that an answer of random weights goes on until the context is full: only bytes, no token that ends it.
+ENDLESS = {"logit_bias": {str(token): -1000 for token in (*range(3), *range(259, 265))}}
+
+
 def long_chat(**fields: object) -> bytes:
-    body = {"messages": [{"role": "user", "content": "abc"}], "stream": True, "temperature": 1, **fields}
-    return json.dumps(body).encode()
+    body = {"messages": [{"role": "user", "content": "abc"}], "stream": True, "temperature": 1}
+    return json.dumps(body | ENDLESS | fields).encode()
+
+
+def aborted(server: Server) -> int:
+    found = re.search(r'request_success_total\{[^}]*"abort"\} (\d+)', server.get("/metrics").text)
+    return int(found[1]) if found else 0
 
 
 def is_idle(server: Server) -> bool:
@@ -79,17 +89,21 @@ def test_refused_requests_get_the_right_status(server: Server, case: str) -> Non
 
 
 def test_client_that_goes_away_ends_its_answer(server: Server) -> None:
+    before = aborted(server)
     with connection(server) as opened:
         opened.sendall(request(long_chat()))
         assert opened.recv(10)
     eventually(lambda: is_idle(server))
+    assert aborted(server) == before + 1
 
 
 def test_client_that_goes_away_before_the_whole_answer_ends_it(server: Server) -> None:
+    before = aborted(server)
     with connection(server) as opened:
         opened.sendall(request(long_chat(stream=False)))
         eventually(lambda: bool(server.get("/health").json()["running"]))
     eventually(lambda: is_idle(server))
+    assert aborted(server) == before + 1
 
 
 def test_clients_beyond_the_queue_are_told_when_to_come_back(server: Server) -> None:
