@@ -106,7 +106,7 @@ async def test_no_row_goes_while_somebody_reads_above() -> None:
 async def test_an_edit_of_an_early_message_is_shown() -> None:
     async with open_chat(size=NARROW) as it:
         await filled(it, 60)
-        it.screen._change(lambda: it.chat.edit(it.chat.session.path[2], "Otherwise?"))
+        it.screen.change(lambda: it.chat.edit(it.chat.session.path[2], "Otherwise?"))
         await it.sees("Question 0.", "Otherwise?")
         assert not it.screen.query_one(EarlierRow).display
 

@@ -19,12 +19,12 @@ from localspec.attachments import attach
 from localspec.chat.session import Node
 from localspec.chat.text import visible
 from localspec.commands import is_command, literal
-from localspec.conversation import DRAFT_LENGTHS, Conversation
+from localspec.conversation import Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
 from localspec.tui.copying import copy
 from localspec.tui.export import export
-from localspec.tui.screens.views import Views
+from localspec.tui.screens.settings import Settings
 from localspec.tui.slash import obey
 from localspec.tui.widgets.composer import Composer
 from localspec.tui.widgets.drawn import Drawn
@@ -45,7 +45,7 @@ _STYLES = sorted(Path(__file__).parent.parent.glob("widgets/*.tcss"))
 _BUSY = "The answer is still being written. Esc stops it."
 
 
-class ChatScreen(Views):
+class ChatScreen(Settings):
     CSS_PATH: ClassVar = ["chat.tcss", *_STYLES]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     AUTO_FOCUS = "Prompt"
@@ -61,6 +61,7 @@ class ChatScreen(Views):
         Binding("f9", "trace", "Save a trace of the last answer", id="chat.trace"),
         Binding("f7,ctrl+b", "flip_panel", "Show or hide the figures", id="chat.panel", priority=True),
         Binding("f8,ctrl+l", "reload", "Reload the model", id="chat.reload"),
+        Binding("alt+s", "settings", "The sampling settings as a form", id="chat.settings"),
         Binding("ctrl+end", "to_the_end", "Go to the end of the conversation", id="chat.end", priority=True),
         Binding("alt+t", "thoughts", "Open or close what the model thought", id="chat.thoughts"),
         Binding("ctrl+s", "export", "Export the statistics", id="chat.export"),
@@ -99,10 +100,10 @@ class ChatScreen(Views):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        self._change(self.conversation.start)
+        self.change(self.conversation.start)
         self.set_interval(1 / DRAINS_PER_SECOND, self.drain)
 
-    def _change(self, act: Callable[[], object]) -> None:
+    def change(self, act: Callable[[], object]) -> None:
         """Do it now, draw it on the screen's own turn: two draws at once would mount the same row twice."""
         with self._guarded():
             act()
@@ -168,13 +169,13 @@ class ChatScreen(Views):
             return
         self.query_one(Transcript).to_the_end()
         if is_command(text):
-            self._change(partial(obey, self, text))
+            self.change(partial(obey, self, text))
         elif not text.strip():
-            self._change(chat.resume)
+            self.change(chat.resume)
         elif (message := self._attached(text, editing)) and editing:
-            self._change(partial(chat.edit, editing, message))
+            self.change(partial(chat.edit, editing, message))
         elif message:
-            self._change(partial(chat.submit, message))
+            self.change(partial(chat.submit, message))
 
     def _attached(self, text: str, editing: Node | None) -> str:
         """The message with its files; empty where one can't be attached, and the text is back in the editor."""
@@ -202,7 +203,7 @@ class ChatScreen(Views):
         if self.composer.editing:
             self.composer.leave()
         elif self.conversation.running:
-            self._change(self.conversation.stop)
+            self.change(self.conversation.stop)
         elif self.has_class("-flipped"):
             self.action_flip_panel()
 
@@ -218,7 +219,7 @@ class ChatScreen(Views):
             sampling = chat.options.sampling
             if sampling.greedy or sampling.seed is not None:
                 self._hint("The seed is fixed, or the temperature is 0: expect the same text again.")
-            self._change(chat.regenerate)
+            self.change(chat.regenerate)
 
     def action_sibling(self, step: int, node_id: int | None = None) -> None:
         """Show a neighbour of the given message, else of the last one that has any."""
@@ -228,29 +229,10 @@ class ChatScreen(Views):
         if chat.running:
             self._hint(_BUSY)
         elif nodes:
-            self._change(partial(chat.step, nodes[-1], step))
-
-    def action_next_method(self) -> None:
-        chat = self.conversation
-        methods = chat.methods
-        if len(methods) < 2:
-            self._hint(
-                "This model decodes plainly: there is no other method." if methods else "No model is loaded."
-            )
-            return
-        place = methods.index(chat.method) if chat.method in methods else -1
-        self._use(methods[(place + 1) % len(methods)], chat.draft_tokens)
-
-    def action_next_length(self) -> None:
-        chat = self.conversation
-        longer = [n for n in DRAFT_LENGTHS if (n or 0) > (chat.draft_tokens or 0)]
-        self._use(chat.method, longer[0] if longer else DRAFT_LENGTHS[0])
-
-    def _use(self, method: str, draft_tokens: int | None) -> None:
-        self._change(partial(self.conversation.use, method, draft_tokens))
+            self.change(partial(chat.step, nodes[-1], step))
 
     def action_reload(self) -> None:
-        self._change(self.conversation.start)
+        self.change(self.conversation.start)
 
     def action_flip_panel(self) -> None:
         self.toggle_class("-flipped")
