@@ -56,7 +56,7 @@ class Race:
     client: EngineClient
     asked: Generate
     lanes: tuple[Lane, Lane]
-    lane: int = 0  # the one that runs
+    lane: int = 0  # the one that runs; 2 while the model is asked about the place where they part
     over: bool = False
     trouble: str = ""
     gap: float | None = None
@@ -129,6 +129,7 @@ class Race:
             self._end()
 
     def _ask_about_the_tie(self) -> None:
+        self.lane = len(self.lanes)
         common = self.lanes[0].answer.token_ids[: self.same]
         question = replace(self.asked, turn=_TIE, method=PLAIN, draft_tokens=None)
         self.client.send(replace(question, resume=common, max_tokens=1, logprobs=_ALTERNATIVES))

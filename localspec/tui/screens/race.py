@@ -107,7 +107,8 @@ class RaceScreen(Screen[None]):
             return " no result"
         if self.race.over:
             return " both at their true speed"
-        return f" {self.race.lane + 1} of 2: {('plain', self.race.lanes[1].method)[self.race.lane]} is written"
+        steps = ("1 of 2: plain is written", f"2 of 2: {self.race.lanes[1].method} is written", "where do they part?")
+        return f" {steps[self.race.lane]}"
 
     def _bars(self, shown: list[int]) -> Content:
         most = max(*self._made(), 1) if self.race.over else self.race.asked.max_tokens or 1
