@@ -62,6 +62,7 @@ class Race:
     gap: float | None = None
     stopped: bool = False
     notices: list[str] = field(default_factory=list)
+    answered: bool = False  # the conversation has an answer to this question already
 
     def start(self) -> None:
         self._run(0)
@@ -177,7 +178,8 @@ def race(chat: Conversation, client: EngineClient) -> Race:
         stop=chat.options.stop,
         remember=False,
     )
-    return Race(client, asked, (Lane(PLAIN, Answer(PLAIN)), Lane(method, Answer(method))))
+    lanes = Lane(PLAIN, Answer(PLAIN)), Lane(method, Answer(method))
+    return Race(client, asked, lanes, answered=bool(questions[-1].children))
 
 
 def written(arrivals: list[float], seconds: float) -> int:
@@ -211,6 +213,14 @@ def comparison(race: Race) -> str:
     if race.gap is None:
         return place
     return f"{place}: {race.gap:.2g} apart in logits. {_WHY}"
+
+
+def remarks(race: Race) -> list[str]:
+    """What to bear in mind about the result."""
+    said = list(dict.fromkeys(race.notices))
+    if race.answered and any(made.source == "suffix" and made.accepted for made in race.lanes[1].answer.rounds):
+        said.append("suffix remembers earlier answers, and may know the one that this message already has.")
+    return said
 
 
 _WHY = "A pass over several tokens rounds differently from one over a single token; --numerics strict avoids it."

@@ -9,7 +9,7 @@ import pytest
 from localspec.conversation import Options
 from localspec.engine.messages import Died, Emitted, Failed, Notice, Ready, Stop
 from localspec.errors import UsageError
-from localspec.race import TOKENS, Race, comparison, race, result, written
+from localspec.race import TOKENS, Race, comparison, race, remarks, result, written
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish, LogProb
 from tests.racing import lane, token
@@ -164,6 +164,16 @@ def test_an_empty_answer_gives_no_figures() -> None:
         run.fold(event)
     assert run.over
     assert result(run) == "The model said nothing to this prompt."
+
+
+def test_a_drafter_that_remembers_may_know_the_answer_and_it_is_said() -> None:
+    run = raced(WORDS, WORDS)
+    assert remarks(run) == []
+    known = [replace(made, source="suffix") for made in run.lanes[1].answer.rounds]
+    run.lanes[1].answer.rounds[:] = known
+    assert remarks(run) == ["suffix remembers earlier answers, and may know the one that this message already has."]
+    run.answered = False
+    assert remarks(run) == []
 
 
 def test_from_plain_decoding_the_race_is_against_the_automatic_choice() -> None:

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from localspec.race import Lane, Race, comparison, result, written
+from localspec.race import Lane, Race, comparison, remarks, result, written
 from localspec.tui.charts import speed
 from localspec.tui.widgets.gauge import gauge
 from localspec.tui.widgets.race_lane import RaceLane
@@ -135,5 +135,5 @@ class RaceScreen(Screen[None]):
         if not done:
             return Content("")
         lines = [Content.styled(result(self.race), "bold"), Content(comparison(self.race))]
-        lines += [Content.styled(text, "$foreground-muted") for text in dict.fromkeys(self.race.notices)]
+        lines += [Content.styled(text, "$foreground-muted") for text in remarks(self.race)]
         return Content("\n").join(line for line in lines if line)
