@@ -122,7 +122,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     database = sqlite3.connect(path or ":memory:", timeout=PATIENCE_S, isolation_level=None)
     try:
         _upgrade(database, path)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "secure_delete = FAST"):
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "secure_delete = ON"):
             database.execute(f"PRAGMA {pragma}")
         database.execute("SELECT max(key) FROM nodes").fetchone()
     except BaseException:

@@ -126,8 +126,10 @@ class Store:
             self._do("UPDATE sessions SET named = ?, title = ? WHERE id = ?", title, title, id)
 
     def delete(self, id: str) -> None:
+        """For good: its words leave the index as well, and their place in the file is overwritten."""
         with self._transaction():
             self._do("DELETE FROM sessions WHERE id = ?", id)
+            self._do("INSERT INTO words (words) VALUES ('optimize')")
 
     def claim(self, id: str) -> bool:
         """Take this session for this process; False if another one has it. A process that ends lets go."""
