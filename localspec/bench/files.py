@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -54,4 +55,5 @@ def _write(path: Path, content: str) -> None:
             "The table above has the results; make room and run it again.",
         ) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -70,7 +71,8 @@ def keep(file: Path, values: Mapping[str, str | int]) -> None:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise LocalspecError(f"Cannot write {file}: {reason}.", _YOURSELF) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _edited(file: Path, text: str, values: Mapping[str, str | int]) -> str:

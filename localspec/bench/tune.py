@@ -113,15 +113,14 @@ def winner(tried: Sequence[Trial]) -> Setup:
 
 
 def table(stage: Stage, tried: Sequence[Trial], model: ModelInfo) -> Iterator[str]:
-    yield f"{stage.name + ', ' + stage.unit:40}{'':>9}{'against it':>12}  interval"
+    yield f"{f'{stage.name}, {stage.unit}':36}{'':>9}{'against it':>12}  interval"
     best = winner(tried)
     for trial in tried:
         name = str(trial.setup) or session.settled(model).partition(", context")[0]
+        name += " (in effect)" if trial is tried[0] else ""
+        figures = f"{number(trial.per_second, '.1f'):>9}{times(trial.ratio):>12}  {interval(trial.ratio)}"
         mark = "  <- best" if trial.setup == best and trial is not tried[0] else ""
-        now = " (in effect)" if trial is tried[0] else ""
-        yield (
-            f"  {name + now:38}\n  {'':38}" if len(name + now) > 38 else f"  {name + now:38}"
-        ) + f"{number(trial.per_second, '.1f'):>9}{times(trial.ratio):>12}  {interval(trial.ratio)}{mark}"
+        yield (f"  {name:34}" if len(name) <= 34 else f"  {name}\n{'':36}") + (figures + mark).rstrip()
 
 
 def settings(setup: Setup) -> dict[str, str | int]:

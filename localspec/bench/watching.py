@@ -30,9 +30,11 @@ class Watching:
         now = self.clock()
         if self._began is None:
             self._began, self._step = now, done * _STEPS // total
+            if not self.stream.isatty():
+                self.stream.write(f"localspec: measuring, {total:,} answers\n")
             return
         each = (now - self._began) / max(1, done - 1)
-        text = f"{done} of {total} answers, {duration(each * (total - done))} left"
+        text = f"{done:,} of {total:,} answers, {duration(each * (total - done))} left"
         if self.stream.isatty():
             self._show(f"[{_bar(done / total)}] {text}" if done < total else "")
         elif done * _STEPS // total > self._step:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import localspec
 from localspec import config
 from localspec.bench import programs
 from localspec.bench.peers import Heard, Peer, Site, body, bursts, reply, spec_metrics, visit
@@ -205,12 +206,13 @@ def built() -> str:
 
 def test_a_real_llama_server_says_what_we_say(demo_model: str) -> None:
     program = programs.read(f"llama-server={built()}")
-    model = LlamaModel.load(ModelSpec(demo_model, n_ctx=512, threads=1))
-    model.close()
-    with programs.running(program, model.info) as site:
-        assert site.kind == "llama-server" and site.build
-        found = Peer("server", site, Limits(Sampling(), 16), 0.0).ask(ASKED, seed=1)
-    assert found.tokens == 16 and found.text and found.prefill_s and found.rounds == 16
+    with localspec.Model(demo_model, n_ctx=512, threads=1) as model:
+        ours = model.ask("Hello", method="off", sampling=Sampling(temperature=0), max_tokens=16)
+        with programs.running(program, model.info) as site:
+            assert site.kind == "llama-server" and site.build
+            found = Peer("server", site, Limits(Sampling(), 16), 0.0).ask(ASKED, seed=1)
+    assert (found.text, found.prompt_tokens) == (ours.text, ours.prompt_tokens)
+    assert found.prefill_s and found.rounds == found.tokens and found.drafted is None
 
 
 @contextmanager
