@@ -1,7 +1,7 @@
 """GGUF files that are here already: those of LM Studio, Ollama, the Hub's cache, and folders that the user names.
 
 Names of files only: nothing is opened but Ollama's small manifests. Files that belong to a model without being one
-(heads, projectors, later parts) are left out.
+(projectors, later parts) are left out; heads are a list of their own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ ENTRIES = 20_000  # in one search; a folder with more is no folder of models
 _LM_STUDIO = ("~/.lmstudio/models", "~/.cache/lm-studio/models")
 _OLLAMA = ("~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/.ollama/models")
 _COMPANION = re.compile(r"(^|/)(mmproj|imatrix|mtp-|mtp/|eagle3-|dflash)|-dflash", re.IGNORECASE)
+_HEAD = re.compile(r"(^|/)(mtp-|mtp/|eagle3-|dflash)|-dflash", re.IGNORECASE)
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _MODEL_LAYER = "application/vnd.ollama.image.model"
 
@@ -34,10 +35,10 @@ class LocalFile:
     size: int
 
 
-def local_files(folders: Iterable[Path] = ()) -> list[LocalFile]:
-    """Each file once, however many names it has; the user's own folders first."""
+def local_files(folders: Iterable[Path] = (), *, heads: bool = False) -> list[LocalFile]:
+    """Each file once, however many names it has; the user's own folders first. `heads`: those, as their names say."""
     found: dict[str, LocalFile] = {}
-    for path, name, source in _named(folders):
+    for path, name, source in _named(folders, is_head if heads else is_model):
         try:
             size = sum(part.stat().st_size for part in parts(path))
         except OSError:  # a part is missing, or a link leads nowhere
@@ -51,23 +52,30 @@ def is_companion(name: str) -> bool:
     return bool(_COMPANION.search(name) or _LATER_PART.search(name))
 
 
-def _named(folders: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
+def is_model(name: str) -> bool:
+    return name.lower().endswith(".gguf") and not is_companion(name)
+
+
+def is_head(name: str) -> bool:
+    """Whether a file of this name drafts for a model, and is none itself."""
+    return name.lower().endswith(".gguf") and bool(_HEAD.search(name)) and not _LATER_PART.search(name)
+
+
+def _named(folders: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tuple[Path, str, str]]:
     for folder in folders:
-        yield from ((path, path.stem, str(folder)) for path in _models(folder.expanduser()))
+        yield from ((path, path.stem, str(folder)) for path in _files(folder.expanduser(), wanted))
     for text in _LM_STUDIO:
-        yield from ((path, path.stem, "LM Studio") for path in _models(Path(text).expanduser()))
+        yield from ((path, path.stem, "LM Studio") for path in _files(Path(text).expanduser(), wanted))
     own = os.environ.get("OLLAMA_MODELS")
     for text in (own,) if own else _OLLAMA:
-        yield from ((path, name, "Ollama") for path, name in _ollama(Path(text).expanduser()))
+        blobs = _ollama(Path(text).expanduser()) if wanted is is_model else ()
+        yield from ((path, name, "Ollama") for path, name in blobs)
     for snapshots in sorted(hub_cache().glob("models--*/snapshots")):
-        yield from ((path, path.stem, "Hub cache") for path in _models(snapshots))
+        yield from ((path, path.stem, "Hub cache") for path in _files(snapshots, wanted))
 
 
-def _models(folder: Path) -> Iterator[Path]:
-    for path in _walk(folder):
-        name = path.relative_to(folder).as_posix()
-        if name.lower().endswith(".gguf") and not is_companion(name):
-            yield path
+def _files(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
+    return (path for path in _walk(folder) if wanted(path.relative_to(folder).as_posix()))
 
 
 def _walk(folder: Path) -> Iterator[Path]:

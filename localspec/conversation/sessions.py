@@ -12,12 +12,15 @@ from localspec.conversation.turns import Turns
 from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
 from localspec.errors import LocalspecError, UsageError
+from localspec.spec.stats import Stats
 
 _ENDED = "localspec ended in the middle of it"
 
 
 class Conversation(Turns):
-    def __init__(self, client: EngineClient, load: Load, options: Options, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self, client: EngineClient, load: Load | None, options: Options, keeper: Keeper | None = None
+    ) -> None:
         super().__init__(client, load, options, keeper)
         self._defaults = options
         self.keeper.store.claim(self.session.id)
@@ -27,6 +30,23 @@ class Conversation(Turns):
     def title(self) -> str:
         """Of the session; empty before its first message."""
         return self.session.title
+
+    def switch_model(self, load: Load, options: Options) -> None:
+        """Load another model. The session stays, and so does every sampling setting that the user changed; of
+        `options` only what belongs to a model is taken: title, method, and what its authors recommend."""
+        self._require_rest()
+        hint = ""
+        if self.options.sampling == self._defaults.sampling != options.sampling:
+            self.set_sampling(options.sampling)
+            hint = "It is sampled as its authors recommend." if options.recommended else ""
+        own = {name: getattr(options, name) for name in ("title", "method", "recommended")}
+        self.options = replace(self.options, **own)
+        self._defaults = replace(self._defaults, **own, sampling=options.sampling)
+        self.method, self.plain, self.why, self.full = options.method, Stats(), "", None
+        self._load = load
+        if self.session.path:
+            self.say(f"From here on {options.title} answers.", hint)
+        self.start()
 
     def sessions(self, limit: int = -1) -> list[Row]:
         """All that are kept, the latest first; the open one too, once something was said in it."""

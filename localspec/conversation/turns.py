@@ -35,11 +35,14 @@ from localspec.spec.types import Finish
 class Turns(Kept):
     """`full` is set when the context is full and the user has the choice (chat/room.py)."""
 
-    def __init__(self, client: EngineClient, load: Load, options: Options, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self, client: EngineClient, load: Load | None, options: Options, keeper: Keeper | None = None
+    ) -> None:
+        """Without `load` the user has not chosen a model yet, and `engine` is None."""
         super().__init__(options, keeper)
         self.method = options.method
         self.draft_tokens = options.draft_tokens
-        self.engine: Loading | Ready | Failed | Died = Loading(0.0)
+        self.engine: Loading | Ready | Failed | Died | None = Loading(0.0) if load else None
         self.environment: Environment | None = None
         self.stopping = False
         self.reading: Prefill | None = None
@@ -81,6 +84,8 @@ class Turns(Kept):
 
     def start(self) -> None:
         """Load the model; again, after it could not be loaded or the engine died."""
+        if self._load is None:
+            raise LocalspecError("No model is chosen yet.", "F2 shows those that there are.")
         if self.running:
             self._break_off("the model was reloaded")
         self.engine = Loading(0.0)
@@ -220,7 +225,7 @@ class Turns(Kept):
         elif isinstance(self.engine, Loading):
             self.engine = event
             self.paused = True
-            self.say(event.message, f"{event.hint} F8 tries again.".strip(), error=True)
+            self.say(event.message, f"{event.hint} F8 tries again, F2 chooses another model.".strip(), error=True)
             return
         self.say(event.message, event.hint, error=True)
 

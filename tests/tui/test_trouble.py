@@ -69,7 +69,7 @@ async def test_what_was_typed_since_is_kept_behind_the_question_that_comes_back(
 async def test_a_model_that_cannot_be_loaded_says_why_and_can_be_tried_again() -> None:
     async with open_chat(ScriptedClient(ready=False)) as it:
         await it.play(Failed("Cannot load /models/[x].gguf: it is empty", "Download it again."))
-        await it.sees("could not be loaded", "Cannot load /models/[x].gguf: it is empty", "F8 tries again.")
+        await it.sees("could not be loaded", "Cannot load /models/[x].gguf: it is empty", "F8 tries again, F2")
         it.client.ready = True
         await it.press("f8")
         await it.sees("+  lookup")

@@ -100,7 +100,8 @@ class ChatScreen(Settings):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        self.change(self.conversation.start)
+        if self.conversation.engine:
+            self.change(self.conversation.start)
         self.set_interval(1 / DRAINS_PER_SECOND, self.drain)
 
     def change(self, act: Callable[[], object]) -> None:

@@ -33,6 +33,8 @@ class QueueView(Drawn):
         count = len(chat.queue)
         if isinstance(chat.engine, Loading):
             return f"{count} waiting for the model"
+        if chat.engine is None:
+            return f"{count} waiting · F2 chooses a model"
         if not isinstance(chat.engine, Ready):
             return f"{count} waiting · F8 reloads the model"
         return f"{count} held back after the failure · Enter sends" if chat.paused else f"{count} waiting"

@@ -27,6 +27,8 @@ class TitleLine(Drawn):
     def _state(self) -> Content:
         name = one_line(self.conversation.options.title, 60)
         match self.conversation.engine:
+            case None:
+                return Content.assemble("no model", ("  F2 chooses one", "$foreground-muted"))
             case Loading(fraction=fraction):
                 return Content.assemble(
                     ("loading ", "$foreground-muted"),
