@@ -14,6 +14,7 @@ from localspec.chat.store import Store
 from localspec.config import Config, data_dir, log_file
 from localspec.config import keys as user_keys
 from localspec.conversation import Conversation, Options
+from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
 from localspec.engine.process import ProcessClient
 from localspec.errors import StoreError
@@ -33,10 +34,18 @@ def sessions_file() -> Path:
     return data_dir() / "sessions.db"
 
 
-def open_chat(load: Load, options: Options, settings: Config, *, plain: bool, resume: Resume | None = None) -> int:
-    """Run the chat to its end; the exit code."""
+def open_chat(
+    load: Load,
+    options: Options,
+    settings: Config,
+    *,
+    plain: bool,
+    resume: Resume | None = None,
+    client: EngineClient | None = None,
+) -> int:
+    """Run the chat to its end; the exit code. `client` is an engine that works elsewhere."""
     keeper = _keeper(required=resume is not None)
-    client = ProcessClient(log_file())
+    client = client or ProcessClient(log_file())
     folder = Path(settings.export_dir).expanduser() if settings.export_dir else Path.cwd()
     try:
         if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -47,8 +56,16 @@ def open_chat(load: Load, options: Options, settings: Config, *, plain: bool, re
         from localspec.tui.app import ChatApp
         from localspec.tui.keymap import keymap
 
-        keys = keymap(user_keys())
-        app = ChatApp(client, load, options, folder=folder, theme=settings.theme, keeper=keeper, keys=keys)
+        app = ChatApp(
+            client,
+            load,
+            options,
+            folder=folder,
+            theme=settings.theme,
+            keeper=keeper,
+            keys=keymap(user_keys()),
+            thoughts=settings.thinking == "show",
+        )
         _resumed(app.conversation, resume)
         app.run()
         return app.return_code or 0

@@ -48,15 +48,18 @@ class ChatApp(App[None]):
         theme: str | None = None,
         keeper: Keeper | None = None,
         keys: Mapping[str, str] | None = None,
+        thoughts: bool = True,
     ) -> None:
         """`folder` is where exports go (None: the current one), `theme` the one to begin with, `keeper` keeps the
-        sessions (None: for this run only), `keys` are the user's own by the id of a binding (tui/keymap.py)."""
+        sessions (None: for this run only), `keys` are the user's own by the id of a binding (tui/keymap.py),
+        `thoughts`: whether they are drawn while a model thinks."""
         super().__init__()
         self.conversation = Conversation(client, load, options, keeper)
         self.folder = folder or Path.cwd()
         self.client = client
         self._asked_about: Full | None = None
         self.keys = dict(keys or {})
+        self._thoughts = thoughts
         for own in THEMES:
             self.register_theme(own)
         self._wanted_theme = theme or os.environ.get("TEXTUAL_THEME") or DARK.name
@@ -67,7 +70,8 @@ class ChatApp(App[None]):
         self.set_keymap(self.keys)
         self.theme = self._wanted_theme
         self.set_interval(_LOOKS_S, self._ask_about_room)
-        self.push_screen(ChatScreen(self.client, self.conversation, self.folder, self.keys))
+        chat = ChatScreen(self.client, self.conversation, self.folder, self.keys)
+        self.push_screen(chat.set_class(not self._thoughts, "-no-thoughts"))
 
     def on_unmount(self) -> None:
         self.client.close()

@@ -14,9 +14,10 @@ def match(query: str, text: str) -> tuple[float, tuple[int, ...]] | None:
     query = query.lower()
     if not query:
         return 0.0, ()
-    at = low.rfind(query)  # the last one: the name of a file says more than its folders
+    # The last one: the name of a file says more than its folders.
+    at = 0 if low.startswith(query) else low.rfind(query)
     if at >= 0:
-        begins = at == 0 or not low[at - 1].isalnum()
+        begins = 2 if at == 0 else 0 if low[at - 1].isalnum() else 1
         return 2.0 + begins + len(query) / len(text), tuple(range(at, at + len(query)))
     places: list[int] = []
     for letter in query:

@@ -91,12 +91,13 @@ async def open_chat(
     size: tuple[int, int] = WIDE,
     folder: Path | None = None,
     keys: dict[str, str] | None = None,
+    thoughts: bool = True,
     keeper: Keeper | None = None,
     **options: Any,
 ) -> AsyncIterator[Driver]:
     client = client or ScriptedClient()
     settings = {"title": "SmolLM2 135M", "method": "lookup", "draft_tokens": 8, "sampling": Sampling()} | options
-    app = ChatApp(client, LOAD, Options(**settings), folder=folder, keys=keys, keeper=keeper)
+    app = ChatApp(client, LOAD, Options(**settings), folder=folder, keys=keys, thoughts=thoughts, keeper=keeper)
     async with app.run_test(size=size, tooltips=True) as pilot:
         driver = Driver(pilot, app, client)
         await driver.until(lambda: client.commands and client.idle, "the load")

@@ -16,7 +16,7 @@ from tests.tui.talk import OPTIONS
 
 def helped(it: Driver) -> str:
     assert isinstance(it.app.screen, HelpScreen)
-    return "\n".join(line.plain for line in it.app.screen._lines())
+    return "\n".join(line.plain for line in it.app.screen._lines(80))
 
 
 async def test_a_key_of_the_users_own_works_and_the_old_one_does_not() -> None:

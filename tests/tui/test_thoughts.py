@@ -82,3 +82,13 @@ async def test_an_answer_that_goes_on_after_a_stop_is_drawn_to_its_end() -> None
         await it.play(text(it.client.turn, "of it."), finished(it.client.turn))
         await it.sees("Because of it.")
         assert "\N{REPLACEMENT CHARACTER}" not in it.text
+
+
+async def test_a_setting_leaves_thoughts_out_until_they_are_opened() -> None:
+    async with open_chat(thoughts=False) as it:
+        await it.say("Why?")
+        await it.play(text(it.client.turn, "<think>Hm, let me see."))
+        await it.sees("thinking …")
+        assert "let me" not in it.text
+        await it.press("alt+t")
+        await it.sees("let me see")

@@ -4,6 +4,7 @@ can't go stale, and what the figures mean."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -42,12 +43,19 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll() as box:
             box.border_title = "Help"
             box.border_subtitle = "Esc closes"
-            yield Static(Content("\n").join(self._lines()))
+            yield Static()
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
 
-    def _lines(self) -> Iterator[Content]:
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        width = self.query_one(VerticalScroll).scrollable_content_region.width or _COLUMN * 3
+        self.query_one(Static).update(Content("\n").join(self._lines(width)))
+
+    def _lines(self, width: int) -> Iterator[Content]:
         for node in self._chain:
             if help := getattr(node, "HELP", None):
                 yield from (Content(str(help)), Content(""))
@@ -55,11 +63,11 @@ class HelpScreen(ModalScreen[None]):
         yield _title("Keys")
         for node in self._chain:
             for binding in own_bindings(type(node)):
-                yield _row(shown(self._wanted.get(binding.id or "", binding.key)), binding.description)
+                yield _row(shown(self._wanted.get(binding.id or "", binding.key)), binding.description, width)
         yield from (Content(""), _title("Commands"))
-        yield from (_row(name, help) for name, help in explained())
+        yield from (_row(name, help, width) for name, help in explained())
         yield from (Content(""), _title("Figures"))
-        yield from (_row(word, meaning) for word, meaning in _WORDS)
+        yield from (_row(word, meaning, width) for word, meaning in _WORDS)
 
 
 def own_bindings(kind: type) -> Iterator[Binding]:
@@ -73,6 +81,8 @@ def _title(text: str) -> Content:
     return Content.styled(text, "bold $primary")
 
 
-def _row(left: str, right: str) -> Content:
-    """A long left side pushes the right one, and is not cut."""
-    return Content.assemble((left.ljust(_COLUMN), "bold"), "" if len(left) < _COLUMN else "  ", right)
+def _row(left: str, right: str, width: int) -> Content:
+    """Two columns. A long left side takes a line of its own, and is not cut."""
+    lines = wrap(right, max(width - _COLUMN, 20))
+    before = left.ljust(_COLUMN) if len(left) < _COLUMN else f"{left}\n{' ' * _COLUMN}"
+    return Content.assemble((before, "bold"), f"\n{' ' * _COLUMN}".join(lines))

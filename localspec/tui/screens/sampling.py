@@ -89,18 +89,19 @@ class SamplingScreen(ModalScreen[Mapping[str, Any] | None]):
             self.dismiss(values)
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, Input) and self.focused.id:
-            self.query_one(".about", Static).update(FIELDS[self.focused.id].help)
+        self._read_all()
 
     def _read_all(self) -> dict[str, Any] | None:
-        """None where something is wrong; the first such row has the keys then."""
-        values = {}
+        """None where something is wrong: then the last line says it too, since a row may be short of room."""
+        values, wrong = {}, ""
         for row in self._rows():
             try:
                 values[row.field.name] = row.read()
-            except SamplingError:
-                continue
-        return values if len(values) == len(FIELDS) else None
+            except SamplingError as error:
+                wrong = wrong or f"{row.field.name}: {error.hint}"
+        focused = self.focused.id if self.focused else None
+        self.query_one(".about", Static).update(wrong or (FIELDS[focused].help if focused in FIELDS else ""))
+        return None if wrong else values
 
     def _rows(self) -> Iterator[FieldRow]:
         return iter(self.query(FieldRow))

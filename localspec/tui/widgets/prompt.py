@@ -28,7 +28,10 @@ class Prompt(TextArea):
         Binding("up", "cursor_up", "In an empty prompt: edit an earlier message", id="prompt.recall"),
         Binding("down", "cursor_down", "After that: a later message", id="prompt.later"),
         Binding(
-            "tab", "complete", "Complete a command or a file, else go to what can be opened", id="prompt.complete"
+            "tab",
+            "complete",
+            "Complete a command or a file; else go on to what can be opened",
+            id="prompt.complete",
         ),
         Binding("pageup", "screen.scroll(-1)", "Scroll the conversation up", id="prompt.page_up", priority=True),
         Binding(
