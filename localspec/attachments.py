@@ -70,7 +70,9 @@ def _read(path: Path) -> str:
             data = file.read(MOST_BYTES + 1)
         size = path.stat().st_size
     except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.", "\\@ writes the sign itself.") from None
+        raise UsageError(
+            f"There is no file {path}.", "Paths begin at the current folder. In a chat, \\@ writes the sign itself."
+        ) from None
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror}.") from None
     if len(data) > MOST_BYTES:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +89,15 @@ def test_a_folder_a_binary_and_a_large_file_are_refused(folder: Path) -> None:
 def test_fences_in_a_file_do_not_end_it(folder: Path) -> None:
     (folder / "a.md").write_text("````\ncode\n````")
     assert "`````md\n````\ncode\n````\n`````" in attach("@a.md", folder)
+
+
+@pytest.mark.parametrize(("name", "code", "said"), [("a.txt", 0, ""), ("b.txt", 2, "There is no file")])
+def test_run_takes_files_too(tmp_path: Path, noise: str, name: str, code: int, said: str) -> None:
+    (tmp_path / "a.txt").write_text("inside " * 50)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("LOCALSPEC_", "XDG_"))}
+    arguments = ("run", "Hi", "--target", noise, "--threads", "1", "--max-tokens", "2", "--json", "--file")
+    command = [sys.executable, "-c", "from localspec.cli import main; main()", *arguments, str(tmp_path / name)]
+    done = subprocess.run(command, env=kept | {"HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert code or json.loads(done.stdout)["prompt_tokens"] > 350  # one token a byte

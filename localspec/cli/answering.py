@@ -87,9 +87,13 @@ def run(
     trace: Annotated[
         str | None, typer.Option("--trace", help="Write every round to this file, for localspec replay.")
     ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("--file", help="A text file that goes with the prompt; repeatable.")
+    ] = None,
 ) -> None:
     """Answer one prompt on standard output."""
     from localspec import settle
+    from localspec.attachments import with_files
     from localspec.chat.message import Message
     from localspec.engine.messages import Generate
     from localspec.run import run as answer_once
@@ -102,6 +106,7 @@ def run(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text:
         raise UsageError("The prompt is empty.", "Write it in quotes, or pipe it in and give - as the prompt.")
+    text += with_files(file or (), Path.cwd())
     system = (Message("system", settings.system),) if settings.system else ()
     command = Generate(
         turn=0,
