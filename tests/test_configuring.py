@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from localspec import config
 from localspec.cli import app
+from localspec.commands import COMMANDS
 from localspec.config import Config, Setting
 from localspec.errors import LocalspecError
 from localspec.tui.keymap import bindings, keymap
@@ -134,7 +135,15 @@ def test_the_page_has_every_key_of_the_file_with_its_default() -> None:
 
 def test_the_page_has_every_binding_with_its_keys() -> None:
     found = {name: keys.strip("`") for name, keys in rows("configuration.md").items() if "." in name}
-    assert found.items() <= {name: binding.key for name, binding in bindings().items()}.items()
+    assert found == {name: binding.key for name, binding in bindings().items()}
+
+
+def test_the_page_of_the_chat_has_every_command_with_its_sentence() -> None:
+    page = (DOCS / "chat.md").read_text("utf-8").replace("\\|", "|")
+    for command in COMMANDS:
+        assert f"| `/{command.name} {command.argument}".rstrip() + "`" in page
+        assert command.help in page
+        assert [alias for alias in command.aliases if f"`/{alias}`" not in page] == []
 
 
 def test_the_shell_can_complete(monkeypatch: pytest.MonkeyPatch) -> None:
