@@ -37,6 +37,7 @@ class ModelFlags:
     flash_attn: Annotated[str | None, _flag("--flash-attn", "auto (default), on or off.")] = None
     cache_type_k: Annotated[str | None, _flag("--cache-type-k", "Type of the K cache: f16, q8_0, ...")] = None
     cache_type_v: Annotated[str | None, _flag("--cache-type-v", "Type of the V cache: f16, q8_0, ...")] = None
+    n_batch: Annotated[int | None, _flag("--n-batch", "Prompt tokens read in one pass (default: 512).")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,17 @@ class PlanFlags:
     """Of commands that look at `dry_run` before they load."""
 
     dry_run: Annotated[bool, _flag("--dry-run", "Show the memory plan, and load nothing.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFlags:
+    server: Annotated[str | None, _flag("--server", "Ask a server with the OpenAI protocol instead: its URL.")] = (
+        None
+    )
+    model: Annotated[str | None, _flag("--model", "Which of its models (default: the only one).")] = None
+    server_key_file: Annotated[
+        str | None, _flag("--server-key-file", "File with its API key (default: LOCALSPEC_API_KEY).")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

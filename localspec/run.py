@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,6 +29,7 @@ from localspec.engine.messages import (
     Notice,
     Stop,
 )
+from localspec.engine.remote import RemoteEngine
 from localspec.errors import LocalspecError
 from localspec.spec.types import Finish
 
@@ -70,19 +72,28 @@ class _Listener:
             self.stream.flush()
 
 
-def run(load: Load, command: Generate, *, as_json: bool, title: str = "", trace: Path | None = None) -> int:
-    """Load, answer, print; returns the exit code. `title` names the model in the `trace` that is written."""
+def run(
+    load: Load,
+    command: Generate,
+    *,
+    as_json: bool,
+    title: str = "",
+    trace: Path | None = None,
+    engine: Callable[[Callable[[Event], None]], RemoteEngine] | None = None,
+) -> int:
+    """Load, answer, print; returns the exit code. `title` names the model in the `trace` that is written, `engine`
+    makes one that works elsewhere."""
     if trace is not None:
         check(trace)
     listener = _Listener(Answer(command.method), None if as_json else sys.stdout)
-    engine = Engine(listener)
-    previous = signal.signal(signal.SIGINT, lambda *_: _interrupt(engine))
+    working = engine(listener) if engine else Engine(listener)
+    previous = signal.signal(signal.SIGINT, lambda *_: _interrupt(working))
     try:
-        engine.handle(load)
-        engine.handle(command)
+        working.handle(load)
+        working.handle(command)
     finally:
         signal.signal(signal.SIGINT, previous)
-        engine.close()
+        working.close()
     answer, environment = listener.answer, listener.environment
     assert environment is not None
     if as_json:
@@ -95,7 +106,7 @@ def run(load: Load, command: Generate, *, as_json: bool, title: str = "", trace:
     return STOPPED_BY_USER if answer.finish is Finish.CANCELLED else 0
 
 
-def _interrupt(engine: Engine) -> None:
+def _interrupt(engine: Engine | RemoteEngine) -> None:
     """The first Ctrl+C ends the answer and keeps it; the second ends the program."""
     engine.inbox.put(Stop())
     signal.signal(signal.SIGINT, signal.default_int_handler)

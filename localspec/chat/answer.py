@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Protocol
 
 from localspec.chat.message import Message, Piece
+from localspec.chat.reported import Reported
 from localspec.spec.advice import Advice
 from localspec.spec.stats import Segment, Stats, fold
 from localspec.spec.types import Finish, Round
@@ -35,6 +36,8 @@ class Ending(Protocol):
     def tail(self) -> str: ...
     @property
     def advice(self) -> tuple[Advice, ...]: ...
+    @property
+    def reported(self) -> Reported | None: ...
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class Answer:
     error: str | None = None
     tail: str = ""  # Finished.tail
     advice: tuple[Advice, ...] = ()  # whether each drafter pays here, as far as it was measured; not stored
+    reported: Reported | None = None  # a server's own figures; not stored
     resumed: int = 0  # tokens of its own that the engine read again, to go on after a stop
     _earlier: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
     _segments: list[Segment] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -81,7 +85,7 @@ class Answer:
 
     def end(self, ending: Ending) -> None:
         self.finish, self.seed, self.tail = ending.reason, ending.seed, ending.tail
-        self.advice = ending.advice
+        self.advice, self.reported = ending.advice, ending.reported
         self.read(ending.prompt_tokens, ending.reused_tokens)
         decoded, total = self._earlier
         self.decode_s, self.total_s = decoded + ending.decode_s, total + ending.total_s

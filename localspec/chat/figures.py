@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from localspec.chat.answer import Answer
+from localspec.chat.reported import Reported
 from localspec.spec.stats import Stats, by_drafter, inter_token_latency
 from localspec.spec.types import Finish
 
@@ -20,10 +21,16 @@ _ENDED = {
 }
 
 
+def count(answer: Answer) -> int:
+    """Tokens of the answer. A server counts its own: several may have come in one piece."""
+    counted = answer.reported.tokens if answer.reported else None
+    return len(answer.token_ids) if counted is None else counted
+
+
 def tokens_per_second(answer: Answer) -> float | None:
     """Tokens over the decode phase; while it still runs, over the rounds so far."""
     if answer.decode_s:
-        return len(answer.token_ids) / answer.decode_s
+        return count(answer) / answer.decode_s
     return answer.stats.tokens_per_second
 
 
@@ -47,6 +54,7 @@ def speculation(answer: Answer, method: str, verifier: str) -> dict[str, Any]:
         **counts(answer.stats),
         "by_drafter": {source: counts(stats) for source, stats in by_drafter(answer.rounds).items()},
         "advice": [asdict(advice) for advice in answer.advice],
+        **({"server": asdict(answer.reported)} if answer.reported else {}),
     }
 
 
@@ -72,12 +80,21 @@ def footer(answer: Answer) -> str:
     """One line for people: `stopped · 214 tokens · 92 tok/s · 61 % accepted · 2.9 a round · off → lookup`."""
     stats, speed = answer.stats, tokens_per_second(answer)
     parts = [_ENDED.get(answer.finish, "") if answer.finish else ""]
-    parts.append("1 token" if len(answer.token_ids) == 1 else f"{len(answer.token_ids):,} tokens")
+    parts.append("1 token" if count(answer) == 1 else f"{count(answer):,} tokens")
     if speed is not None:
         parts.append(f"{speed:.{1 if speed < 10 else 0}f} tok/s")
     if stats.acceptance_rate is not None:
         parts.append(f"{stats.acceptance_rate:.0%} accepted".replace("%", " %"))
     if stats.mean_acceptance_length is not None and stats.drafts:
         parts.append(f"{stats.mean_acceptance_length:.1f} a round")
+    if answer.reported:
+        parts.append(_of_server(answer.reported))
     parts.append(" → ".join(run.method for run in answer.segments) or answer.method)
     return " · ".join(part for part in parts if part)
+
+
+def _of_server(reported: Reported) -> str:
+    """Accepted of drafted, as the server counts them: not the same ratio as our own."""
+    if reported.acceptance is not None:
+        return f"{reported.acceptance:.0%} of drafts accepted, says {reported.server}".replace("%", " %")
+    return f"{reported.server} drafted nothing" if reported.drafted == 0 else "acceptance unknown"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +19,7 @@ from localspec.flags import (
     ModelFlags,
     PlanFlags,
     SamplingFlags,
+    ServerFlags,
     SpeculationFlags,
     given,
     spread,
@@ -24,7 +28,10 @@ from localspec.flags import (
 _FIELDS = {"ban_token": "banned"}  # of Sampling, where they are not called like their flags
 
 if TYPE_CHECKING:
-    from localspec.engine.messages import Load
+    from localspec.config import Config
+    from localspec.engine.client import EngineClient
+    from localspec.engine.messages import Event, Load
+    from localspec.engine.remote import RemoteEngine, Site
 
 
 @app.command()
@@ -35,6 +42,8 @@ def chat(
     speculation: SpeculationFlags,
     sampling: SamplingFlags,
     answer: AnswerFlags,
+    server: ServerFlags,
+    *,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen.")] = False,
     go_on: Annotated[bool, typer.Option("--continue", help="Go on with the latest session.")] = False,
     session: Annotated[
@@ -48,8 +57,9 @@ def chat(
 
     if go_on and session is not None:
         raise UsageError("--continue and --session are two ways to name one session.", "Give one of them.")
-    settings, apart = settle.settle(model, speculation, sampling, answer)
-    load, title = settle.load(settings, apart, remember=True)
+    site = _site(server, model, speculation)
+    settings, apart = settle.settle(_own(model, site), speculation, sampling, answer)
+    load, title, drafting = _loading(site, settings, apart, speculation, remember=True)
     if plan.dry_run:
         raise _planned(load, title)
     options = Options(
@@ -59,12 +69,12 @@ def chat(
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
         recommended=settle.recommended(settings, apart),
-        **settle.speculation(settings),
+        **drafting,
     )
     flags = {name for name, flag in given(sampling).items() if flag is not None}
     said = {_FIELDS.get(name, name): getattr(options.sampling, _FIELDS.get(name, name)) for name in flags}
     resume = Resume(session, said, answer.system) if go_on or session is not None else None
-    raise typer.Exit(open_chat(load, options, settings, plain=plain, resume=resume))
+    raise typer.Exit(open_chat(load, options, settings, plain=plain, resume=resume, client=_client(site)))
 
 
 @app.command()
@@ -77,6 +87,7 @@ def run(
     sampling: SamplingFlags,
     answer: AnswerFlags,
     grammar: GrammarFlags,
+    server: ServerFlags,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all figures.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Continue the text: no chat template.")] = False,
@@ -98,7 +109,8 @@ def run(
     from localspec.engine.messages import Generate
     from localspec.run import run as answer_once
 
-    settings, apart = settle.settle(model, speculation, sampling, answer)
+    site = _site(server, model, speculation)
+    settings, apart = settle.settle(_own(model, site), speculation, sampling, answer)
     if logprobs is not None and not (as_json or trace):
         raise UsageError("--logprobs needs --json or --trace.", "Only they have a place for them.")
     if raw and answer.system:
@@ -107,6 +119,9 @@ def run(
     if not text:
         raise UsageError("The prompt is empty.", "Write it in quotes, or pipe it in and give - as the prompt.")
     text += with_files(file or (), Path.cwd())
+    load, title, drafting = _loading(site, settings, apart, speculation)
+    if plan.dry_run:
+        raise _planned(load, title, as_json=as_json)
     system = (Message("system", settings.system),) if settings.system else ()
     command = Generate(
         turn=0,
@@ -117,13 +132,10 @@ def run(
         stop=tuple(apart["stop"] or ()),
         logprobs=logprobs,
         grammar=settle.grammar(grammar.json_schema, grammar.grammar),
-        **settle.speculation(settings),
+        **drafting,
     )
-    load, title = settle.load(settings, apart)
-    if plan.dry_run:
-        raise _planned(load, title, as_json=as_json)
     path = Path(trace).expanduser() if trace else None
-    raise typer.Exit(answer_once(load, command, as_json=as_json, title=title, trace=path))
+    raise typer.Exit(answer_once(load, command, as_json=as_json, title=title, trace=path, engine=_engine(site)))
 
 
 @app.command()
@@ -154,3 +166,49 @@ def _planned(load: Load, title: str, *, as_json: bool = False) -> typer.Exit:
     from localspec.planning import show
 
     return typer.Exit(show(load, title, as_json=as_json))
+
+
+def _site(server: ServerFlags, model: ModelFlags, speculation: SpeculationFlags) -> Site | None:
+    """The server of --server, once it has answered."""
+    if server.server is None:
+        if server != ServerFlags():
+            raise UsageError("--model and --server-key-file belong to --server.", "Give its address: --server URL")
+        return None
+    from localspec.serverside import reached
+
+    return reached(server, model, speculation)
+
+
+def _own(model: ModelFlags, site: Site | None) -> ModelFlags:
+    """What a server serves is no pair of the catalogue's."""
+    return replace(model, target=site.title) if site else model
+
+
+def _loading(
+    site: Site | None, settings: Config, apart: dict[str, Any], flags: SpeculationFlags, *, remember: bool = False
+) -> tuple[Load, str, dict[str, Any]]:
+    """What to load, a title for people, and how it drafts as fields of `Generate`."""
+    from localspec import settle
+
+    drafting = settle.speculation(settings)
+    if site is None:
+        return *settle.load(settings, apart, remember=remember), drafting
+    from localspec import serverside
+
+    return serverside.load(site), site.title, serverside.speculation(site, flags, drafting)
+
+
+def _client(site: Site | None) -> EngineClient | None:
+    if site is None:
+        return None
+    from localspec.engine.remote import RemoteClient
+
+    return RemoteClient(site.address)
+
+
+def _engine(site: Site | None) -> Callable[[Callable[[Event], None]], RemoteEngine] | None:
+    if site is None:
+        return None
+    from localspec.engine.remote import RemoteEngine
+
+    return partial(RemoteEngine, site.address)

@@ -74,7 +74,7 @@ class Turns(Kept):
     @property
     def context(self) -> tuple[int, int] | None:
         """(tokens used, tokens that fit), once a model is loaded."""
-        if not isinstance(self.engine, Ready):
+        if not isinstance(self.engine, Ready) or not self.engine.target.n_ctx:  # some servers don't say
             return None
         answer = self.shown
         used = answer.prompt_tokens + len(answer.token_ids) if answer else 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from localspec.chat.message import Message, Piece
+from localspec.chat.reported import Reported
 from localspec.model import ModelInfo, ModelSpec
 from localspec.spec.advice import Advice
 from localspec.spec.settings import Sampling
@@ -151,6 +152,7 @@ class Finished:
     environment: Environment
     tail: str = ""  # text that was held back (half a character, the start of a stop string) when a stop came
     advice: tuple[Advice, ...] = ()  # about each drafter that was measured since the model was loaded
+    reported: Reported | None = None  # of a server, whose rounds are not seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,12 +83,13 @@ def asked(body: Body, kind: Kind, defaults: Generate, most_tokens: int | None) -
     if not isinstance(options, dict):
         raise mistyped("stream_options", "an object", options)
     own = resumed(body)
+    length = {name: own[name] for name in ("draft_tokens",) if name in own}
     chosen = dict(speculation(body.get("speculative_config")))
     try:
         command = replace(
             defaults,
             **_prompt(body, kind, defaults),
-            **chosen,
+            **chosen | length,
             sampling=_sampling(body, defaults),
             max_tokens=_max_tokens(body, kind, most_tokens),
             stop=_stop(body, defaults),

@@ -83,4 +83,7 @@ def resumed(body: Body) -> Body:
     resume = own.get("resume", []) if isinstance(own, dict) else None
     if not isinstance(resume, list) or not all(type(i) is int and 0 <= i < 2**31 for i in resume):
         raise Refused(400, 'localspec must be an object such as {"resume": []}.', param="localspec")
-    return {"resume": tuple(resume)}
+    found: dict[str, Any] = {"resume": tuple(resume)}
+    if "draft_tokens" in own:  # null: automatic, which vLLM has no word for
+        found["draft_tokens"] = take(own, "draft_tokens", int)
+    return found
