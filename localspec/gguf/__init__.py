@@ -6,9 +6,10 @@ sentence. Knows nothing of llama_cpp, and is cheap to import.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -153,6 +154,8 @@ def _has_vocabulary(header: Header) -> None:
         raise Bad("its vocabulary is empty", other)
     if repeated := header.vocabulary.repeated:
         raise Bad(f"its vocabulary holds {repeated[0]!r} twice ({len(repeated)} such in all)", other)
+    if lacking := header.vocabulary.lacking:
+        raise Bad(f"its vocabulary has no piece for {lacking} of the 256 bytes", other)
 
 
 def _is_consistent(header: Header) -> None:
@@ -168,9 +171,21 @@ def _is_consistent(header: Header) -> None:
         and (groups >= experts or experts % groups > 0),
         f"it scales positions by {scaling!r}": scaling not in ("", "none", "linear", "yarn", "longrope"),
     }
-    for reason, is_wrong in wrong.items():
+    for reason, is_wrong in (*wrong.items(), *_wrong_numbers(header)):
         if is_wrong:
             raise Bad(f"{reason}: its header is damaged", "Look for another GGUF version of this model.")
+
+
+def _wrong_numbers(header: Header) -> Iterator[tuple[str, bool]]:
+    """What no layer can compute with. With an odd or empty rotation some graphs never end."""
+    for key in ("layer_norm_rms_epsilon", "layer_norm_epsilon", "group_norm_epsilon"):
+        value = header.metadata.get(f"{header.architecture}.attention.{key}", 0.0)
+        yield f"its {key} is {value}", not (isinstance(value, int | float) and 0 <= value < math.inf)
+    rotated = header.number("$.rope.dimension_count")
+    widest = max(header.number("$.embedding_length"), header.number("$.attention.key_length"))
+    needed = f"{header.architecture}.rope.dimension_sections" in header.metadata
+    is_wrong = rotated % 2 == 1 or rotated > widest or (needed and rotated == 0)
+    yield f"it rotates {rotated} of {widest} dimensions", is_wrong
 
 
 def _sample(update: Callable[[bytes], object], header: Header, blocks: int = 64, length: int = 1 << 16) -> None:

@@ -52,6 +52,7 @@ class Vocabulary:
     size: int
     fingerprint: str  # sha256 of all pieces in order: equal means the same ids for the same pieces
     repeated: tuple[str, ...]  # pieces that occur more than once
+    lacking: int = 0  # bytes that a sentencepiece tokeniser has no piece for, and would need one for
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,12 +220,16 @@ def _vocabulary(model: str, pieces: list[bytes]) -> Vocabulary:
     digest, seen, repeated = sha256(), set[bytes](), []
     for piece in pieces:
         digest.update(b"%d:%b" % (len(piece), piece))
-    if len(set(pieces)) < len(pieces):
+    known = set(pieces)
+    if len(known) < len(pieces):
         for piece in filter(None, pieces):  # llama.cpp gives every empty piece a name of its own
             if piece in seen:
                 repeated.append(piece.decode(errors="replace"))
             seen.add(piece)
-    return Vocabulary(model, len(pieces), digest.hexdigest(), tuple(repeated))
+    lacking = 0
+    if model == "llama":  # what it has no piece for, it spells in bytes
+        lacking = sum(b"<0x%02X>" % byte not in known and bytes((byte,)) not in known for byte in range(256))
+    return Vocabulary(model, len(pieces), digest.hexdigest(), tuple(repeated), lacking)
 
 
 def _tensor(cursor: _Cursor) -> Tensor:
