@@ -98,12 +98,11 @@ class RemoteEngine:
             command = replace(command, method=self._use.method, draft_tokens=self._use.draft_tokens)
             self._use = None
             heard.again()
-        if heard.reason is None and not self._stopped:
-            raise Unreachable(f"{self._address.base} broke off in the middle of the answer.", "Ask again.")
         reported = heard.reported()
         if before is not None:
             reported = difference(before, await self._metrics(site), heard.counted)
-        self._emit(heard.finished(heard.reason or Finish.CANCELLED, seed, reported))
+        reason = heard.reason or (Finish.CANCELLED if self._stopped else Finish.STOP)
+        self._emit(heard.finished(reason, seed, reported))
 
     async def _patiently(self, site: Site, command: Generate, heard: Hearing) -> None:
         """Once, or a few times more while nothing was written."""
@@ -120,6 +119,9 @@ class RemoteEngine:
 
     async def _listen(self, site: Site, command: Generate, heard: Hearing) -> None:
         left = None if command.max_tokens is None else command.max_tokens - len(heard.tokens)
+        if left == 0:  # the switch came with the last token
+            heard.reason = Finish.LENGTH
+            return
         wanted = asking(site, command, (*command.resume, *heard.tokens) if site.switches else command.resume, left)
         client, response = self._connected(), None
         try:
@@ -143,7 +145,12 @@ class RemoteEngine:
         stream = http.lines(response)
         while not heard.done:
             line: Any = await http.watched(anext(stream, _END), self._patience(site, heard), self._interrupted)
-            if line is None or line is _END:
+            if line is None:
+                return
+            if line is _END:
+                if heard.reason is None:
+                    text = f"The connection to {self._address.base} broke in the middle of the answer."
+                    raise Unreachable(text, "Ask again, or look at the server.", again=True)
                 return
             for event in heard.take(line):
                 self._emit(event)

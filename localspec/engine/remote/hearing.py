@@ -45,7 +45,8 @@ class Hearing:
 
     @property
     def begun(self) -> bool:
-        return self._first is not None
+        """Has the last request given anything?"""
+        return len(self.tokens) > self._earlier
 
     @property
     def counted(self) -> int | None:
