@@ -14,7 +14,6 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 from localspec.hub.failures import HubError, NotTheHub, Offline, Unreachable
 from localspec.hub.names import means
 from localspec.hub.plan import free_bytes, plan
-from localspec.hub.site import cache_folder
 from localspec.hub.stored import Partial, Stored, StoredFile, remove, scan
 from localspec.hub.transfer import Patience, Transfer, fetch
 from localspec.hub.types import Cancelled, Plan, PlannedFile, Progress
@@ -33,7 +32,6 @@ __all__ = [
     "StoredFile",
     "Transfer",
     "Unreachable",
-    "cache_folder",
     "fetch",
     "free_bytes",
     "means",

@@ -24,7 +24,7 @@ SPARE_BYTES = 1_000_000_000  # left free for everything else
 
 def plan(pair: Pair, *, cache: Path | None = None) -> Plan:
     """Every file of the pair; raises LocalspecError where one can't be had or the disk is too small for all."""
-    folder = cache or site.cache_folder()
+    folder = cache or catalog.hub_cache()
     refs = [(role, ref) for role, ref in (("target", pair.target), ("draft", pair.draft)) if ref]
     hub = [(role, ref) for role, ref in refs if ref.repo]
     notes = [_elsewhere(role, ref) for role, ref in refs if not ref.repo]

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from huggingface_hub import HfApi, constants, get_token
@@ -50,13 +49,6 @@ def endpoint() -> str:
         if parts.scheme in ("http", "https") and parts.hostname:
             return address
     raise UsageError(f"HF_ENDPOINT is {address!r}, which is not an address.", "It must begin with https://")
-
-
-def cache_folder() -> Path:
-    """The Hub client's own folder; the variables are those that it reads."""
-    home = os.environ.get("HF_HOME")
-    named = os.environ.get("HF_HUB_CACHE") or (Path(home, "hub") if home else constants.HF_HUB_CACHE)
-    return Path(os.path.expandvars(named)).expanduser()
 
 
 def is_offline() -> bool:

@@ -15,7 +15,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from huggingface_hub import scan_cache_dir
 
-from localspec.hub import site, store
+from localspec import catalog
+from localspec.hub import store
 from localspec.hub.failures import HubError, on_disk
 
 
@@ -57,7 +58,7 @@ class Stored:
 
 def scan(cache: Path | None = None) -> Stored:
     """Every GGUF file and every partial file; asks nobody."""
-    folder = (cache or site.cache_folder()).resolve()
+    folder = (cache or catalog.hub_cache()).resolve()
     repos = sorted(path for path in folder.glob("models--*--*") if path.is_dir())
     files = [file for repo in repos for file in _files(repo)]
     partials = [part for repo in repos for part in _partials(repo)]

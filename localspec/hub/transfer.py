@@ -108,10 +108,14 @@ class _Job:
             self._go_on()
             meter.at(store.partial(self.cache, file), "another program is fetching it")
 
+        def checking() -> None:
+            self._go_on()
+            meter.at(store.partial(self.cache, file), "checking what is here")
+
         with store.held(store.lock(self.cache, file), waiting):
             if store.is_here(self.cache, file):
                 return
-            with Part(file, self.cache, self._go_on) as part:
+            with Part(file, self.cache, checking) as part:
                 self._complete(file, part, meter)
                 part.verify()
             store.keep(self.cache, file)

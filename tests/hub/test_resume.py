@@ -106,6 +106,15 @@ def test_a_part_whose_origin_is_not_noted_is_not_continued(
     assert stocked.gets(TARGET)[-1].range is None
 
 
+def test_of_a_part_that_is_not_continued_nothing_stays(alone: Pair, cache: Path, stocked: Hub) -> None:
+    stop_at(alone, cache, stocked, 100_000)
+    next(cache.glob("models--*/blobs/*.json")).unlink()
+    stocked.faults.extend([Fault(1000, "cut")] + [Fault(0, "cut")] * 20)
+    with pytest.raises(LocalspecError, match="again and again"):
+        bring(alone, cache)
+    assert client.plan(alone, cache=cache).files[0].partial == 1000
+
+
 def test_a_new_version_on_the_hub_is_fetched_from_its_beginning(
     alone: Pair, cache: Path, stocked: Hub, draft: bytes
 ) -> None:
@@ -123,6 +132,7 @@ def test_a_file_that_changes_under_a_plan_is_refused(
     stocked.repositories[REPO].files[TARGET] = bytes(len(target) - shorter)
     with pytest.raises(LocalspecError, match=r"no longer what the Hub listed|not those that the Hub lists"):
         client.fetch(plan, lambda _: None, lambda: False, patience=QUICK)
+    assert len(stocked.gets(TARGET)) == 2, "one stopped, one refused: trying again would not help"
     assert finals(cache) == []
 
 
