@@ -91,7 +91,9 @@ class CannotRewind(ModelError):
 
 class EngineDied(LocalspecError):
     def __init__(self, how: str, lines: tuple[str, ...] = ()) -> None:
-        super().__init__(f"The engine stopped: {how}.", "The conversation is safe. Reload the model to go on.")
+        super().__init__(
+            f"The engine stopped: {how}.", "Run it again; if it stops again, `localspec doctor` may tell why."
+        )
         self.how = how
         self.lines = lines
 

@@ -1,6 +1,6 @@
 """`localspec run`: one answer to standard output, as text or as the JSON contract.
 
-Uses the engine in-process. Standard output is data, standard error is narration.
+The engine is a process of its own. Standard output is data, standard error is narration.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any, TextIO
 
 from localspec.chat.answer import Answer
 from localspec.chat.figures import footer, speculation, timings
+from localspec.chat.text import visible
 from localspec.chat.trace import Trace, check, header, save, taken
-from localspec.engine.engine import Engine
+from localspec.config import log_file
+from localspec.engine.apart import Apart
 from localspec.engine.environment import described
 from localspec.engine.messages import (
     Emitted,
@@ -62,13 +64,14 @@ class _Listener:
                 self._write(event.tail)
                 self.environment = event.environment
             case Notice():
-                print(f"localspec: {event.text}", file=sys.stderr)
+                print(f"localspec: {visible(event.text)}", file=sys.stderr)
             case Failed():
                 raise EngineFailed(event)
 
     def _write(self, text: str) -> None:
         if self.stream is not None and text:
-            self.stream.write(text)
+            # A file gets what the model wrote; a terminal would obey some of it.
+            self.stream.write(visible(text) if self.stream.isatty() else text)
             self.stream.flush()
 
 
@@ -86,7 +89,7 @@ def run(
     if trace is not None:
         check(trace)
     listener = _Listener(Answer(command.method), None if as_json else sys.stdout)
-    working = engine(listener) if engine else Engine(listener)
+    working = engine(listener) if engine else Apart(listener, log_file())
     previous = signal.signal(signal.SIGINT, lambda *_: _interrupt(working))
     try:
         working.handle(load)
@@ -106,7 +109,7 @@ def run(
     return STOPPED_BY_USER if answer.finish is Finish.CANCELLED else 0
 
 
-def _interrupt(engine: Engine | RemoteEngine) -> None:
+def _interrupt(engine: Apart | RemoteEngine) -> None:
     """The first Ctrl+C ends the answer and keeps it; the second ends the program."""
     engine.inbox.put(Stop())
     signal.signal(signal.SIGINT, signal.default_int_handler)

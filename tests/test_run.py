@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ggufs
 from tests.conftest import Models
+from tests.engine.test_apart import killer
+from tests.terminal import Terminal
 
 PROGRAM = (sys.executable, "-c", "from localspec.cli import main; main()")
 
@@ -177,3 +180,24 @@ def test_broken_template_is_said_and_answered(home: dict[str, str], models: Mode
     result = run(home, models("noise_syntax_error"), "hello", "--max-tokens", "3")
     assert result.returncode == 0
     assert "ChatML" in result.stderr
+
+
+def test_a_file_that_llama_cpp_does_not_survive_is_a_sentence(home: dict[str, str], tmp_path: Path) -> None:
+    result = run(home, str(killer(tmp_path)), "hello")
+    assert result.returncode == 1 and result.stdout == ""
+    assert "killer.gguf: llama.cpp did not survive it" in result.stderr
+    assert "Traceback" not in result.stderr and len(result.stderr.splitlines()) == 2
+
+
+def test_a_terminal_obeys_nothing_that_a_model_writes(home: dict[str, str], tmp_path: Path) -> None:
+    title = [3 + byte for byte in b"\x1b]0;a\x07"]
+    model = ggufs.chain(tmp_path / "escapes.gguf", ggufs.one_way(260, *title, 2))
+    program = ["run", "--raw", "a", "--target", str(model), "--threads", "1", "--temperature", "0"]
+    shown = Terminal(program, tmp_path)
+    try:
+        shown.until("␛]0;a␇")
+        shown.wait()
+    finally:
+        shown.close()
+    piped = localspec(home, *program)
+    assert piped.stdout == "\x1b]0;a\x07\n"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
 import typer
 
 from localspec import __version__
+from localspec.chat.text import visible
 from localspec.errors import LocalspecError
 
 app = typer.Typer(
@@ -20,12 +22,15 @@ app = typer.Typer(
 
 def main() -> None:
     """The console script: every LocalspecError becomes one line, one hint and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # neither a locale nor half a character may end the program
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except LocalspecError as error:
-        print(f"localspec: {error.message}", file=sys.stderr)
+        print(f"localspec: {visible(error.message)}", file=sys.stderr)
         if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+            print(f"  {visible(error.hint)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:  # localspec run ... | head
         sys.stderr.close()

@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import os
 import queue
+import re
 import signal
 import sys
 import threading
@@ -27,6 +28,8 @@ from localspec.engine.messages import Command, Died, Event, Quit
 
 _LOG_LINES = 20
 _LOG_BYTES = 1_000_000
+# What ggml and the C++ library print before they end the process.
+_LAST_WORDS = re.compile(r"^(?:\S+\.\w+:\d+: |  what\(\):  )(.+)$", re.MULTILINE)
 
 
 class ProcessClient:
@@ -37,6 +40,7 @@ class ProcessClient:
         self._log_file, self._wake = log_file, wake
         self._events: deque[Event] = deque()
         self._process: BaseProcess | None = None
+        self._begins = 0  # the place in the log from which on it is this process's
         self._outgoing: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         if sys.platform != "win32":
             # Started with the first child, it would inherit a standard error that a screen has replaced by then
@@ -47,6 +51,7 @@ class ProcessClient:
         """Start the process; a living one is ended first."""
         self.close()
         self._events.clear()
+        self._begins = _size(self._log_file)
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_child, args=(theirs, str(self._log_file)), daemon=True, name="engine")
@@ -94,7 +99,8 @@ class ProcessClient:
                 process.join()
         if process is self._process:
             self._outgoing.put(None)
-            self._events.append(Died(_how(process.exitcode), _tail(self._log_file)))
+            how = _how(process.exitcode) + _last_words(self._log_file, self._begins)
+            self._events.append(Died(how, _tail(self._log_file)))
             self._wake()
 
 
@@ -117,14 +123,31 @@ def _how(exit_code: int | None) -> str:
     return f"it ended with exit code {exit_code}"
 
 
+def _last_words(path: Path, begins: int) -> str:
+    """Why native code ended the process, in its own words; empty where it said nothing."""
+    begins = begins if begins <= _size(path) else 0  # a long log is begun anew
+    found = _LAST_WORDS.findall(_end(path, max(begins, _size(path) - 65_536)))
+    return f": {found[-1].strip()[:200]}" if found else ""
+
+
 def _tail(path: Path) -> tuple[str, ...]:
+    return tuple(_end(path, max(0, _size(path) - 8192)).splitlines()[-_LOG_LINES:])
+
+
+def _end(path: Path, begins: int) -> str:
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 8192))
-            text = file.read().decode("utf-8", "replace")
+            file.seek(begins)
+            return file.read().decode("utf-8", "replace")
     except OSError:
-        return ()
-    return tuple(text.splitlines()[-_LOG_LINES:])
+        return ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _child(connection: Connection, log_file: str) -> None:

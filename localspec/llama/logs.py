@@ -92,4 +92,4 @@ def failure(path: str, place: int, version: str) -> ModelLoadError:
 
 def _plain(text: str) -> str:
     """Without the function names in front: people did not call them."""
-    return re.sub(r"^(?:\w+: )+(?:error loading model: )?", "", text.strip())
+    return re.sub(r"^(?:\w+: |error loading model(?: \w+)?: )+", "", text.strip())
