@@ -25,6 +25,7 @@ Value: TypeAlias = str | int | float | None
 
 _DEFAULT = Sampling()
 _PREFIX = "LOCALSPEC_"
+_KEY = "LOCALSPEC_API_KEY"  # no setting: keyfile.py reads it
 _LEAST = {
     "draft_tokens": 0,
     "max_tokens": 1,
@@ -151,7 +152,7 @@ def _from_file(file: Path) -> dict[str, Setting]:
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Setting]:
     found = {}
-    for variable in sorted(v for v in env if v.startswith(_PREFIX) and env[v]):
+    for variable in sorted(v for v in env if v.startswith(_PREFIX) and env[v] and v != _KEY):
         name = variable.removeprefix(_PREFIX).lower()
         if name not in _KINDS:
             raise UnknownName("variable", variable, (_PREFIX + known.upper() for known in _KINDS))
