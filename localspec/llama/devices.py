@@ -21,6 +21,9 @@ __all__ = [
     "backend_name",
     "backends",
     "cpu_name",
+    "function",
+    "handles",
+    "has",
     "has_gpu",
     "list_devices",
     "physical_cores",
@@ -54,16 +57,21 @@ def versions() -> Versions:
 
 
 def list_devices() -> tuple[Device, ...]:
-    count = _call("ggml_backend_dev_count", ctypes.c_size_t)()
-    get = _call("ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
-    return tuple(_device(get(i)) for i in range(count))
+    return tuple(_device(handle) for handle in handles())
+
+
+def handles() -> tuple[int, ...]:
+    """The native devices, in the order of `list_devices`."""
+    count = function("ggml_backend_dev_count", ctypes.c_size_t)()
+    get = function("ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
+    return tuple(get(i) for i in range(count))
 
 
 def backends() -> tuple[str, ...]:
     """What this build brings along, whether there is a device for it or not: CPU, CUDA, MTL, Vulkan, RPC, ..."""
-    count = _call("ggml_backend_reg_count", ctypes.c_size_t)()
-    get = _call("ggml_backend_reg_get", ctypes.c_void_p, ctypes.c_size_t)
-    name = _call("ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
+    count = function("ggml_backend_reg_count", ctypes.c_size_t)()
+    get = function("ggml_backend_reg_get", ctypes.c_void_p, ctypes.c_size_t)
+    name = function("ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
     return tuple(name(get(i)).decode(errors="replace") for i in range(count))
 
 
@@ -88,15 +96,15 @@ def cpu_name() -> str:
 
 def _device(handle: int) -> Device:
     def text(symbol: str, of: int) -> str:
-        found: bytes | None = _call(symbol, ctypes.c_char_p, ctypes.c_void_p)(of)
+        found: bytes | None = function(symbol, ctypes.c_char_p, ctypes.c_void_p)(of)
         return (found or b"").decode(errors="replace").strip()
 
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
     size = ctypes.POINTER(ctypes.c_size_t)
-    memory = _call("ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
+    memory = function("ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
     memory(handle, ctypes.byref(free), ctypes.byref(total))
-    kind = _KINDS.get(_call("ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)(handle), "other")
-    registry = _call("ggml_backend_dev_backend_reg", ctypes.c_void_p, ctypes.c_void_p)(handle)
+    kind = _KINDS.get(function("ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)(handle), "other")
+    registry = function("ggml_backend_dev_backend_reg", ctypes.c_void_p, ctypes.c_void_p)(handle)
     return Device(
         name=text("ggml_backend_dev_name", handle),
         description=text("ggml_backend_dev_description", handle),
@@ -126,8 +134,13 @@ def _libraries() -> tuple[Any, ...]:
     return (lc._lib, *(ctypes.CDLL(os.path.join(folder, name)) for name in ("ggml.dll", "ggml-base.dll")))
 
 
+def has(symbol: str) -> bool:
+    """Does this build bring this function?"""
+    return any(hasattr(library, symbol) for library in _libraries())
+
+
 @cache
-def _call(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+def function(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any]:
     """A function of ggml that the binding doesn't declare. Handles are 64 bits wide, so types are explicit."""
     found = next(getattr(library, symbol) for library in _libraries() if hasattr(library, symbol))
     function: Callable[..., Any] = ctypes.cast(found, ctypes.CFUNCTYPE(result, *arguments))

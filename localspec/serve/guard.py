@@ -6,8 +6,6 @@ loopback only under a loopback name; what is left is programs of this machine.
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -15,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localspec import keyfile
+from localspec.addresses import is_loopback_name
 from localspec.serve.refusal import Refused
 
 _OPEN = "/health"  # for those who only want to know whether it lives
@@ -68,19 +67,6 @@ class Guard:
 
 def answer(refused: Refused) -> JSONResponse:
     return JSONResponse(refused.body, refused.status, refused.headers)
-
-
-def is_loopback_name(name: str) -> bool:
-    if name.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def are_loopback(addresses: Iterable[str]) -> bool:
-    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
 
 
 def _name_of(host: str) -> str:

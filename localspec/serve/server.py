@@ -13,8 +13,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from localspec.addresses import are_loopback
 from localspec.errors import LocalspecError, UsageError
-from localspec.serve.guard import are_loopback
 
 GRACE_S = 10.0  # for the running answer, after a signal
 _CONNECTIONS = 256

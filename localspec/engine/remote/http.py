@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
@@ -14,6 +13,7 @@ from urllib.request import getproxies
 import httpx2
 
 from localspec import __version__
+from localspec.addresses import probes
 from localspec.engine.remote.failures import Unreachable, explain, refused
 from localspec.engine.remote.site import Address
 
@@ -21,18 +21,14 @@ _TIMEOUT = httpx2.Timeout(10.0, connect=5.0, read=None)
 _LOOK_S = 10.0  # for a page that is ready at once
 _LARGEST = 16 << 20  # bytes of one line, or of a page
 _STEP_S = 0.05  # between two looks at what the user wants
-# A peer that is gone answers no probe: nine seconds of silence from its system, not from the program.
-_KEEPALIVE = (("TCP_KEEPIDLE", 3), ("TCP_KEEPALIVE", 3), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
 
 
 def connect(address: Address) -> httpx2.AsyncClient:
     headers = {"User-Agent": f"localspec/{__version__}"}
     if address.key:
         headers["Authorization"] = f"Bearer {address.key}"
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    options += [(socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in _KEEPALIVE if hasattr(socket, name)]
     proxied = not address.is_local and getproxies().get(urlsplit(address.base).scheme)
-    transport = None if proxied else httpx2.AsyncHTTPTransport(socket_options=options)
+    transport = None if proxied else httpx2.AsyncHTTPTransport(socket_options=probes())
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=_TIMEOUT)
 
 

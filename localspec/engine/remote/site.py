@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from localspec import __version__
+from localspec.addresses import is_loopback_name
 from localspec.engine.messages import Environment, Ready
 from localspec.errors import UsageError
 from localspec.methods import METHODS
@@ -52,10 +52,7 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback_name(self.host)
 
     @property
     def is_readable(self) -> bool:
