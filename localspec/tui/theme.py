@@ -48,6 +48,11 @@ CONTRAST = Theme(
     surface="#000000",
     panel="#202020",
     text_alpha=1.0,
-    variables={"border": "#ffffff", "border-blurred": "#ffffff"},
+    variables={
+        "border": "#ffffff",
+        "border-blurred": "#ffffff",
+        "foreground-muted": "#d8d8d8",
+        "text-muted": "#d8d8d8",
+    },
 )
 THEMES = (DARK, LIGHT, CONTRAST)
