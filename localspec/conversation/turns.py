@@ -215,7 +215,8 @@ class Turns(Kept):
         loading, self.engine = isinstance(self.engine, Loading), event
         self._break_off(event.how)
         if loading:
-            message = f"Cannot load {self._load.target.path}: llama.cpp did not survive it: {event.how}."
+            file = self._load.target.path if self._load else self.options.title
+            message = f"Cannot load {file}: llama.cpp did not survive it: {event.how}."
             self.say(message, "The file may be damaged: `localspec inspect FILE`. F8 tries again.", error=True)
             return
         self.say(f"The engine stopped: {event.how}.", "The conversation is safe. F8 reloads the model.", error=True)

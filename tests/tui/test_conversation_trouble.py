@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localspec.engine.messages import Died, Failed, Loading, Notice, Prefill
+from tests.tui.driving import LOAD
 from tests.tui.scripted import MODEL, READY, finished, text
 from tests.tui.talk import Talk
 
@@ -77,6 +78,13 @@ def test_a_dead_engine_leaves_the_conversation_intact(talk: Talk) -> None:
     assert talk.client.starts == 2
     talk.chat.submit("three")
     assert [m.text for m in talk.client.asked[-1].messages[-2:]] == ["Because", "three"]
+
+
+def test_a_model_that_ends_the_engine_while_it_is_loaded_is_named() -> None:
+    talk = Talk(ready=False)
+    talk.hear(Loading(0.5), Died("killed by signal 6 (SIGABRT): an assertion"))
+    assert len(talk.notes) == 1
+    assert LOAD.target.path in talk.notes[0] and "did not survive it: killed by signal 6" in talk.notes[0]
 
 
 def test_what_is_asked_of_a_dead_engine_waits_for_the_next_one(talk: Talk) -> None:
