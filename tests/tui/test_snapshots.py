@@ -110,4 +110,4 @@ def test_help(snap_compare: Snap) -> None:
         assert isinstance(app, ChatApp)
         await ask(Driver(pilot, app, app.client))
 
-    assert snap_compare(app_of(ScriptedClient()), terminal_size=(100, 45), run_before=run)
+    assert snap_compare(app_of(ScriptedClient()), terminal_size=(100, 20), run_before=run)
