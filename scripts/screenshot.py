@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of the running chat for the documentation: the real engine, the demo model, a real answer.
+"""Pictures of the running chat for the documentation: the real engine, the demo model, real answers.
 
 Usage: python scripts/screenshot.py [FOLDER]      (default: docs)
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -21,6 +22,8 @@ from localspec.engine.process import ProcessClient
 from localspec.model import ModelSpec
 from localspec.spec.settings import Sampling
 from localspec.tui.app import ChatApp
+from localspec.tui.screens.race import RaceScreen
+from localspec.tui.widgets.token_view import TokenView
 
 ASKED = (
     "Explain what a hash table is, with a short example in Python.",
@@ -29,23 +32,64 @@ ASKED = (
 LONG_ENOUGH = 120  # tokens of the second answer, half of them with each method
 
 
-async def picture(path: Path, size: tuple[int, int], theme: str) -> None:
+@asynccontextmanager
+async def chat(size: tuple[int, int], theme: str, method: str) -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
     pair = catalog.find(catalog.DEFAULT)
     load = Load(ModelSpec(str(catalog.resolve(pair).target)))
-    options = Options(pair.title, "off", 6, Sampling(temperature=0.0), max_tokens=220)
+    options = Options(pair.title, method, 6, Sampling(temperature=0.0), max_tokens=220)
     with tempfile.TemporaryDirectory() as folder:
         app = ChatApp(ProcessClient(Path(folder, "engine.log")), load, options, theme=theme)
         async with app.run_test(size=size) as pilot:
             await _until(pilot, lambda: bool(app.conversation.methods))
-            await _say(pilot, ASKED[0])
-            await _until(pilot, lambda: bool(app.conversation.answers) and not app.conversation.running)
-            await _say(pilot, ASKED[1])
-            await _until(pilot, lambda: _tokens(app) > LONG_ENOUGH // 2)
-            await pilot.press("f3")
-            await _until(pilot, lambda: _tokens(app) > LONG_ENOUGH or not app.conversation.running)
-            await pilot.pause(0.5)
-            path.write_text(app.export_screenshot(title="localspec chat"), encoding="utf-8")
+            yield app, pilot
+
+
+async def talking(path: Path, size: tuple[int, int], theme: str) -> None:
+    """A second answer that is being written, with a switch of the method in it."""
+    async with chat(size, theme, "off") as (app, pilot):
+        await _answered(app, pilot, ASKED[0])
+        await _say(pilot, ASKED[1])
+        await _until(pilot, lambda: _tokens(app) > LONG_ENOUGH // 2)
+        await pilot.press("f3")
+        await _until(pilot, lambda: _tokens(app) > LONG_ENOUGH or not app.conversation.running)
+        await _keep(app, pilot, path, "localspec chat")
+
+
+async def tokens(path: Path) -> None:
+    """An answer token by token, with the cursor on one that corrects a draft."""
+    async with chat((110, 32), "localspec-dark", "lookup") as (app, pilot):
+        for question in ASKED:
+            await _answered(app, pilot, question)
+        await pilot.press("f5")
+        await _until(pilot, lambda: bool(app.screen.query(TokenView)))
+        await pilot.pause(0.3)
+        view = app.screen.query(TokenView).last()
+        rejected = [n for n, piece in enumerate(view.answer.pieces) if 3 < len(piece.ghost) < 30]
+        view.point(rejected[len(rejected) // 2] if rejected else len(view.answer.pieces) - 1)
+        await _keep(app, pilot, path, "localspec chat: tokens")
+
+
+async def race(path: Path) -> None:
+    """Two answers at their true speed, shortly before the end."""
+    async with chat((110, 32), "localspec-dark", "lookup") as (app, pilot):
+        for question in ASKED:
+            await _answered(app, pilot, question)
+        await pilot.press("f6")
+        await _until(pilot, lambda: isinstance(app.screen, RaceScreen) and app.screen.race.over)
+        await pilot.press("enter")
+        await _keep(app, pilot, path, "localspec chat: race")
+
+
+async def _keep(app: ChatApp, pilot: Pilot[None], path: Path, title: str) -> None:
+    await pilot.pause(0.5)
+    path.write_text(app.export_screenshot(title=title), encoding="utf-8")
     print(path)
+
+
+async def _answered(app: ChatApp, pilot: Pilot[None], text: str) -> None:
+    before = len(app.conversation.answers)
+    await _say(pilot, text)
+    await _until(pilot, lambda: len(app.conversation.answers) > before and not app.conversation.running)
 
 
 async def _say(pilot: Pilot[None], text: str) -> None:
@@ -69,8 +113,10 @@ def _tokens(app: ChatApp) -> int:
 
 async def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    await picture(folder / "chat.svg", (120, 36), "localspec-dark")
-    await picture(folder / "chat-narrow.svg", (72, 24), "localspec-light")
+    await talking(folder / "chat.svg", (120, 36), "localspec-dark")
+    await talking(folder / "chat-narrow.svg", (72, 24), "localspec-light")
+    await tokens(folder / "tokens.svg")
+    await race(folder / "race.svg")
 
 
 if __name__ == "__main__":
