@@ -1,4 +1,4 @@
-"""Addresses of machines: which of them are this one, and HOST:PORT taken apart. Standard library only."""
+"""Addresses of machines: which of them are this one, which may be used, and HOST:PORT taken apart."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import socket
 from collections.abc import Iterable
 
 from localspec.errors import UsageError
+
+WHY = (
+    "The RPC protocol of llama.cpp has no key and no encryption: whoever reaches a worker can read what passes through "
+    "it, and can take over its process."
+)
 
 
 def is_loopback_name(name: str) -> bool:
@@ -46,3 +51,22 @@ def probes() -> list[tuple[int, int, int]]:
     named = (("TCP_KEEPIDLE", 3), ("TCP_KEEPALIVE", 3), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     return options + [(socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in named if hasattr(socket, name)]
+
+
+def places(text: str | None, *, trusted: bool) -> tuple[str, ...]:
+    """The workers of --rpc, each as HOST:PORT."""
+    found = tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
+    for place in found:
+        allow(split(place)[0], trusted=trusted)
+    return found
+
+
+def allow(host: str, *, trusted: bool) -> bool:
+    """Is this address other machines' as well? Raises UsageError for one that is, unless its network is `trusted`."""
+    if is_loopback(host):
+        return False
+    if not trusted:
+        raise UsageError(
+            f"{host} is not this machine alone. {WHY}", "Where nobody else is, add --i-trust-this-network"
+        )
+    return True

@@ -38,6 +38,12 @@ class ModelFlags:
     cache_type_k: Annotated[str | None, _flag("--cache-type-k", "Type of the K cache: f16, q8_0, ...")] = None
     cache_type_v: Annotated[str | None, _flag("--cache-type-v", "Type of the V cache: f16, q8_0, ...")] = None
     n_batch: Annotated[int | None, _flag("--n-batch", "Prompt tokens read in one pass (default: 512).")] = None
+    rpc: Annotated[
+        str | None, _flag("--rpc", "Machines that take layers of the target: HOST:PORT[,HOST:PORT...].")
+    ] = None
+    trust_network: Annotated[
+        bool, _flag("--i-trust-this-network", "Needed for workers that are not on this machine.")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def reached(flags: ServerFlags, model: ModelFlags, speculation: SpeculationFlags
     loaded here."""
     for group in (model, speculation):
         for field in fields(group):
-            if getattr(group, field.name) is not None and field.name not in _SENT:
+            if getattr(group, field.name) != field.default and field.name not in _SENT:
                 flag = "--" + field.name.replace("_", "-")
                 raise UsageError(
                     f"{flag} is for a model that is loaded here.", "With --server, the server decides it."

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localspec import catalog, config, vllm
+from localspec import addresses, catalog, config, vllm
 from localspec.config import Config, Setting
 from localspec.errors import UnknownName, UsageError
 from localspec.flags import given
@@ -24,6 +24,8 @@ _APART = (
     "stop",
     "logit_bias",
     "ban_token",
+    "rpc",
+    "trust_network",
 )  # flags that are no settings: they belong to one call
 
 
@@ -83,8 +85,9 @@ def load(settings: Config, apart: dict[str, Any], *, remember: bool = False) -> 
     own = {name: getattr(settings, f"draft_{name}") for name in _DRAFT}
     spec = ModelSpec(str(draft), **{"flash_attn": settings.flash_attn, **own}) if draft else None
     kept = settings.remember_tokens if remember else 0
+    rpc = addresses.places(apart.get("rpc"), trusted=bool(apart.get("trust_network")))
     corpus = str(config.data_dir() / "answers") if kept else None
-    return Load(ModelSpec(str(target), **asked), spec, corpus, kept, numerics=numerics(settings)), title
+    return Load(ModelSpec(str(target), **asked), spec, corpus, kept, numerics=numerics(settings), rpc=rpc), title
 
 
 def sampling(settings: Config, apart: dict[str, Any]) -> Sampling:

@@ -1,4 +1,4 @@
-"""Commands for other programs and other machines: serve."""
+"""Commands for other programs and other machines: serve, worker."""
 
 from __future__ import annotations
 
@@ -55,3 +55,23 @@ def serve(
     )
     place = Place(host, port, api_key_file, tuple(cors_origin or ()), queue, max_body)
     raise typer.Exit(serve_model(load, name, defaults, place))
+
+
+@app.command()
+def worker(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port.")] = 50052,
+    memory: Annotated[
+        int | None, typer.Option("--memory", min=1, show_default=False, help="MiB that others may use here.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, show_default=False, help="CPU threads.")
+    ] = None,
+    trust_network: Annotated[
+        bool, typer.Option("--i-trust-this-network", help="Needed for other addresses than this machine's own.")
+    ] = False,
+) -> None:
+    """Compute layers of a model that runs on another machine (llama.cpp's RPC; docs/beyond-one-machine.md)."""
+    from localspec.worker import work
+
+    raise typer.Exit(work(host, port, threads, memory, trusted=trust_network))

@@ -15,6 +15,7 @@ from localspec.engine.drafting import HEADS, Companion
 from localspec.engine.messages import Load
 from localspec.engine.placing import load_lower
 from localspec.errors import LoadCancelled, LocalspecError
+from localspec.llama import workers
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
 from localspec.pairing import pair
@@ -35,7 +36,8 @@ def companion_of(
             return None, (f"The draft is left out: {pairing.reason}. {pairing.hint}".strip(),)
         if pairing.method in HEADS:
             return Companion(pairing.method, spec), pairing.remarks
-        model, notes = _draft(spec, progress)
+        with workers.only_here():
+            model, notes = _draft(spec, progress)
     except LoadCancelled:
         raise
     except LocalspecError as error:

@@ -19,6 +19,7 @@ from localspec.engine.placing import load_target
 from localspec.errors import LocalspecError, UsageError
 from localspec.grammar.automaton import Grammar
 from localspec.grammar.matcher import Alphabet, Matcher
+from localspec.llama import workers
 from localspec.llama.model import LlamaModel
 from localspec.methods import canonical
 from localspec.model import ModelInfo
@@ -49,6 +50,7 @@ class Loaded:
     @classmethod
     def load(cls, command: Load, progress: Callable[[str, float], bool]) -> Loaded:
         """`progress(role, fraction)` may return False to cancel. A draft that fails to load is left out."""
+        joined = workers.join(command.rpc)
         target, command, notes = load_target(command, partial(progress, "target"))
         try:
             companion, problems = companion_of(command, target, partial(progress, "draft"))
@@ -68,7 +70,14 @@ class Loaded:
         drafting = Drafting(target, companion, controller, earlier.corpus if earlier else None)
         draft = companion.model if companion else None
         return cls(
-            target, draft, template, decoder, drafting, earlier, command.numerics, problems=(*notes, *problems, *lost)
+            target,
+            draft,
+            template,
+            decoder,
+            drafting,
+            earlier,
+            command.numerics,
+            problems=(*joined, *notes, *problems, *lost),
         )
 
     def keep_costs(self) -> None:

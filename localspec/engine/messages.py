@@ -24,6 +24,7 @@ class Load:
     corpus: str | None = None  # folder of this user's earlier answers, for the suffix drafter; None: not kept
     corpus_tokens: int = 0  # how many tokens of them to keep
     numerics: str = "fast"  # strict: only draft lengths that leave every logit as in plain decoding
+    rpc: tuple[str, ...] = ()  # workers, HOST:PORT, that take layers of the target
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def capacity() -> Capacity:
         for device in found
         if device.kind == kind
     )
-    machine.remember(gpus)
+    machine.remember(tuple(gpu for gpu in gpus if not gpu.name.startswith("RPC")))  # theirs is not this machine's
     return Capacity(gpus, machine.host_memory(), "as llama.cpp sees them")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from localspec import gguf
 from localspec.errors import LoadCancelled, ModelLoadError
 from localspec.gguf import Header
-from localspec.llama import logs, prediction
+from localspec.llama import logs, prediction, workers
 from localspec.llama.choices import CACHE_TYPES, FLASH, Attention, Choices
 from localspec.llama.memory import SNAPSHOTS
 from localspec.llama.native import Native, Pointer, lc, version
@@ -48,6 +48,7 @@ def open_model(
     # Without a callback llama.cpp reports progress as dots in its log.
     callback = lc.llama_progress_callback(_careful(on_progress or _go_on, raised))
     params.progress_callback = callback
+    params.devices = workers.chosen()
     model = lc.llama_model_load_from_file(os.fsencode(path), params)
     if raised:
         if model:

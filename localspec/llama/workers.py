@@ -85,7 +85,8 @@ def chosen() -> Any:
     remote = {handle for each in _here.devices.values() for handle in each}
     used = [] if _here.only_here else [handle for place in _here.used for handle in _here.devices[place]]
     own = [handle for handle in _own(("gpu", "igpu")) if handle not in remote]
-    return (ctypes.c_void_p * (len(used) + len(own) + 1))(*used, *own)
+    listed = (ctypes.c_void_p * (len(used) + len(own) + 1))(*used, *own)
+    return ctypes.cast(listed, ctypes.c_void_p)  # it keeps the list
 
 
 @contextmanager
