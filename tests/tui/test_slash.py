@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets._toast import Toast
 
 from localspec.commands import COMMANDS
 from localspec.conversation import Conversation, Options
 from localspec.spec.settings import Sampling
+from localspec.tui.app import ChatApp
 from localspec.tui.completion import files_under, offer
 from localspec.tui.slash import OWN
 from localspec.tui.widgets.suggestions import Suggestions
 from tests.tui.driving import LOAD, NARROW, TINY, Driver, open_chat
 from tests.tui.scripted import ScriptedClient
+from tests.tui.talk import OPTIONS
 
 
 def listed(it: Driver) -> list[str]:
@@ -232,3 +235,15 @@ async def test_the_list_fits_a_small_terminal(size: tuple[int, int]) -> None:
         await it.sees("/method NAME")
         assert it.prompt.region.bottom < size[1]
         assert it.screen.query_one(Suggestions).region.height >= 3
+
+
+async def test_what_a_command_says_does_not_cover_the_prompt() -> None:
+    client = ScriptedClient()
+    app = ChatApp(client, LOAD, OPTIONS)
+    async with app.run_test(size=NARROW, notifications=True) as pilot:
+        it = Driver(pilot, app, client)
+        await it.until(lambda: it.chat.methods)
+        it.prompt.put("/stats")
+        await it.press("enter")
+        await it.until(lambda: app.screen.query(Toast) and app.screen.query(Toast).last().region.height)
+        assert app.screen.query(Toast).last().region.bottom <= it.prompt.region.y
