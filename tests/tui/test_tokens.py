@@ -114,6 +114,13 @@ async def test_f5_and_a_letter_go_back_to_writing() -> None:
         assert not it.screen.query_one(Inspector).display
 
 
+async def test_help_explains_the_marks() -> None:
+    async with open_chat() as it:
+        await told(it)
+        await it.press("f1")
+        await it.sees("Struck through", "The token before")
+
+
 async def test_one_answer_by_a_click_on_its_head() -> None:
     async with open_chat() as it:
         await it.say("One?")

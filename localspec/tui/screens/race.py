@@ -26,6 +26,7 @@ _NAME = 12
 
 
 class RaceScreen(Screen[None]):
+    HELP = "The last message, answered with and without drafts from the same seed. The times are those of decoding."
     CSS_PATH: ClassVar = ["race.tcss", "../widgets/race_lane.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f6,q", "leave", "Back to the chat", id="race.leave"),

@@ -25,6 +25,11 @@ from localspec.tui.token_lines import Mark, TokenLines, letters, mark_of
 
 class TokenView(Widget, can_focus=True):
     BINDING_GROUP_TITLE = "Tokens"
+    HELP = (
+        "Who proposed each token. On a soft ground: drafted, and accepted by the model. Underlined: the model's own. "
+        "Struck through: rejected, before what the model put in its place. Dim: plain decoding. "
+        "A letter: from here on another drafter's. The lines below tell about the token at the cursor."
+    )
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "The token before", id="tokens.left"),
