@@ -30,6 +30,7 @@ _LEAST = {
     "draft_tokens": 0,
     "max_tokens": 1,
     "n_ctx": 1,
+    "n_batch": 65,
     "threads": 1,
     "gpu_layers": -1,
     "lookup_min": 2,
@@ -71,6 +72,7 @@ class Config:
     flash_attn: Literal["auto", "on", "off"] = "auto"
     cache_type_k: str | None = None
     cache_type_v: str | None = None
+    n_batch: int | None = None
     remember_tokens: int = 262_144  # of earlier answers, kept for the suffix drafter; 0 keeps none
     thinking: Literal["show", "hide"] = "show"  # what a model thinks before it answers
     transfer: Literal["http", "xet"] = "http"  # how models are fetched

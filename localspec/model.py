@@ -20,6 +20,7 @@ class ModelSpec:
     flash_attn: str = "auto"  # auto | on | off
     cache_type_k: str | None = None
     cache_type_v: str | None = None
+    n_batch: int | None = None  # tokens of a prompt in one pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,4 @@ class ModelInfo:
     rollback: str  # PART | RS | FULL | SWA | NONE
     speculation_off: str | None = None  # the reason, when drafts can't be checked on this model
     numerics: Numerics | None = None  # of the target; None where drafts can't be checked
+    n_batch: int = 512

@@ -16,7 +16,7 @@ from localspec.spec.settings import Sampling
 if TYPE_CHECKING:
     from localspec.engine.messages import Load
 
-_MODEL = ("n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v")
+_MODEL = ("n_ctx", "gpu_layers", "threads", "flash_attn", "cache_type_k", "cache_type_v", "n_batch")
 _DRAFT = ("n_ctx", "gpu_layers", "threads")
 _APART = (
     "target",

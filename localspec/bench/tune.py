@@ -27,6 +27,7 @@ from localspec.model import ModelInfo, ModelSpec
 GAIN = 1.02  # below this a setting is not worth a line in a file
 TOKENS = 64
 REPEATS = 2
+_BATCHES = (128, 256, 512, 1024)
 _ATTENTION = (("on", "q8_0"), ("on", "f16"), ("on", "bf16"), ("off", "f16"))
 
 
@@ -67,9 +68,15 @@ def threads(base: Setup, model: ModelInfo) -> Sequence[Setup]:
     return [replace(base, threads=count) for count in counts]
 
 
+def batches(base: Setup, model: ModelInfo) -> Sequence[Setup]:
+    counts = sorted({*_BATCHES} - {model.n_batch})
+    return [replace(base, n_batch=count) for count in counts if count <= model.n_ctx]
+
+
 STAGES = (
     Stage("flash attention and cache", "tok/s", attention, written),
     Stage("threads", "tok/s", threads, written),
+    Stage("prompt tokens in one pass", "tok/s", batches, read),
 )
 
 

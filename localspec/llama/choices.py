@@ -22,6 +22,8 @@ CACHE_TYPES = {
     **{"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q5_1": 7, "q5_0": 6, "q4_1": 3, "q4_0": 2},
     "iq4_nl": 20,
 }
+N_BATCH = 512  # tokens in one pass; also how long a stop can take to be heard while a prompt is read
+LEAST_BATCH = 65  # a pass that checks a draft must fit into one
 PLAIN = frozenset({"f32", "f16", "bf16"})
 
 
@@ -38,6 +40,7 @@ class Choices:
     gpu_layers: int  # as it will be, never -1
     threads: int
     attention: Attention
+    n_batch: int = N_BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ def choose(spec: ModelSpec, header: Header, machine: Machine) -> Choices:
         gpu_layers=layers,
         threads=threads(spec.threads, machine.cores, machine.cpus),
         attention=attention(spec, header, on_gpu=layers > 0),
+        n_batch=batch(spec.n_batch),
     )
 
 
@@ -91,6 +95,12 @@ def threads(asked: int | None, cores: int, cpus: int) -> int:
             f"Leave it out, or use 1 to {max(cores, cpus)}; more than {cores} is rarely faster.",
         )
     return asked
+
+
+def batch(asked: int | None) -> int:
+    if asked is not None and asked < LEAST_BATCH:
+        raise UsageError(f"--n-batch is {asked}.", f"It must be at least {LEAST_BATCH}, or left out.")
+    return asked or N_BATCH
 
 
 def attention(spec: ModelSpec, header: Header, *, on_gpu: bool) -> Attention:

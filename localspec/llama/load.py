@@ -14,8 +14,6 @@ from localspec.llama.memory import SNAPSHOTS
 from localspec.llama.native import Native, Pointer, lc, version
 from localspec.llama.vocab import Vocab
 
-N_BATCH = 512  # tokens per decode; also how long a stop can take to be heard while a prompt is read
-
 Progress = Callable[[float], bool]  # gets 0..1; False cancels
 
 
@@ -90,7 +88,7 @@ def open_context(
     place, attention = logs.mark(), choices.attention
     params = lc.llama_context_default_params()
     params.n_ctx = choices.n_ctx
-    params.n_batch = params.n_ubatch = N_BATCH
+    params.n_batch = params.n_ubatch = choices.n_batch
     params.n_outputs_max = max_rows
     params.n_threads = params.n_threads_batch = choices.threads
     params.flash_attn_type = FLASH[attention.flash]

@@ -19,7 +19,7 @@ from localspec.errors import ModelError, UsageError
 from localspec.llama import devices
 from localspec.llama.batch import Batch
 from localspec.llama.choices import Attention, Choices, Machine, choose
-from localspec.llama.load import N_BATCH, Progress, open_context, open_weights
+from localspec.llama.load import Progress, open_context, open_weights
 from localspec.llama.memory import Memory
 from localspec.llama.native import Native, Pointer, lc
 from localspec.llama.vocab import Vocab
@@ -76,11 +76,13 @@ class LlamaModel:
         False. `swa_full` False saves memory on models with windowed attention, and makes deep rewinds dear.
         `mtp` also loads the file's prediction layers; `mtp_off` says why where that can't be. A `header` that was
         checked already saves reading it."""
-        if not 1 <= max_rows <= N_BATCH:
-            raise UsageError(f"One pass checks 1 to {N_BATCH} rows, not {max_rows}.", "Use a shorter draft length.")
         header = header or gguf.check(spec.path)
         machine = Machine(devices.list_devices(), devices.physical_cores(), devices.usable_cpus())
         choices = choose(spec, header, machine)
+        if not 1 <= max_rows <= choices.n_batch:
+            raise UsageError(
+                f"One pass checks 1 to {choices.n_batch} rows, not {max_rows}.", "Use a shorter draft length."
+            )
         native = Native()
         try:
             handle, off = open_weights(native, header, choices.gpu_layers, on_progress, mtp=mtp)
@@ -211,6 +213,7 @@ def _info(
         cache_type_v=attention.v,
         rollback=model.rollback,
         speculation_off=model.speculation_off,
+        n_batch=model.n_batch,
     )
 
 

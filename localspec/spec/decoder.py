@@ -36,7 +36,9 @@ class SpeculativeDecoder:
         self.reread = 0  # tokens that a cache which lost its text had to read again in the middle of an answer
         self.rows = min(model.max_rows, model.n_batch)  # the most in one pass; lowered for strict numerics
 
-    def prefill(self, prompt: Tokens, progress: Progress, stopped: Callable[[], bool], chunk: int = 512) -> int:
+    def prefill(
+        self, prompt: Tokens, progress: Progress, stopped: Callable[[], bool], chunk: int | None = None
+    ) -> int:
         """Bring the cache to `prompt` but for its last token, which the first round decodes.
 
         Returns how many tokens were still cached. `progress(done, total)` after each chunk; `stopped()` is asked
@@ -49,12 +51,16 @@ class SpeculativeDecoder:
         return self._bring_to(prompt[:-1], progress, stopped, chunk)
 
     def _bring_to(
-        self, tokens: Tokens, progress: Progress, stopped: Callable[[], bool] = lambda: False, chunk: int = 512
+        self,
+        tokens: Tokens,
+        progress: Progress,
+        stopped: Callable[[], bool] = lambda: False,
+        chunk: int | None = None,
     ) -> int:
         wanted = np.asarray(tokens, np.int32)
         done = reused = rewind_to_common(self.model, wanted)
         while done < wanted.size and not stopped():
-            step = wanted[done : done + min(chunk, self.model.n_batch)]
+            step = wanted[done : done + min(chunk or self.model.n_batch, self.model.n_batch)]
             self.model.decode(step, rows=0)
             done += step.size
             progress(done, wanted.size)

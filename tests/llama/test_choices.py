@@ -158,3 +158,11 @@ def test_the_backend_is_where_the_layers_go() -> None:
     assert backend_name((CPU,)) == "CPU"
     assert backend_name((METAL, CPU)) == "Metal"
     assert backend_name((METAL, CUDA, CPU)) == "CUDA"
+
+
+def test_the_batch_must_hold_a_pass_that_checks_a_draft() -> None:
+    machine = Machine((CPU,), cores=4, cpus=8)
+    assert choose(spec(), header(), machine).n_batch == 512
+    assert choose(spec(n_batch=65), header(), machine).n_batch == 65
+    with pytest.raises(UsageError, match="--n-batch is 64"):
+        choose(spec(n_batch=64), header(), machine)
