@@ -204,6 +204,28 @@ async def test_a_missing_file_is_named_and_the_text_stays(tmp_path: Path, monkey
         assert it.client.asked == []
 
 
+HOSTILE_NAMES = (
+    "[bold]a[/].md",
+    "[/x].md",
+    "\x1b[31mred.md",
+    "two\nlines.md",
+    "שלום.md",
+    "漢字.md",
+    "e\u0301\u0323.md",
+)
+
+
+async def test_hostile_names_of_files_are_only_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in HOSTILE_NAMES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    async with open_chat() as it:
+        await it.press("at", *"md")
+        await it.sees("[bold]a[/].md", "␛[31mred.md", "two␊lines.md", "漢字.md", "שלום.md")
+        assert len(listed(it)) == len(HOSTILE_NAMES)
+
+
 def test_hidden_and_ignored_folders_are_left_out_and_near_files_come_first(tmp_path: Path) -> None:
     for name in ("a/b/deep.py", ".git/config", "node_modules/x.js", "logs/l.txt", "near.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

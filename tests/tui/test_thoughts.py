@@ -10,6 +10,7 @@ from localspec.spec.types import Finish
 from localspec.tui.widgets.thought_view import ThoughtView
 from tests.tui.driving import open_chat
 from tests.tui.scripted import READY, ScriptedClient, finished, text
+from tests.tui.test_hostile import HOSTILE
 
 
 async def test_a_thought_is_seen_then_folds_and_opens() -> None:
@@ -82,6 +83,18 @@ async def test_an_answer_that_goes_on_after_a_stop_is_drawn_to_its_end() -> None
         await it.play(text(it.client.turn, "of it."), finished(it.client.turn))
         await it.sees("Because of it.")
         assert "\N{REPLACEMENT CHARACTER}" not in it.text
+
+
+@pytest.mark.parametrize("written", HOSTILE)
+async def test_hostile_thoughts_are_only_text(written: str) -> None:
+    thought, shown = HOSTILE[written]
+    async with open_chat() as it:
+        await it.say("Why?")
+        await it.play(text(it.client.turn, f"<think>{thought}"))
+        await it.sees("thinking …", shown)
+        await it.play(text(it.client.turn, "</think>Yes."), finished(it.client.turn))
+        await it.press("alt+t")
+        await it.sees("▾ thought for", shown, "Yes.")
 
 
 async def test_a_setting_leaves_thoughts_out_until_they_are_opened() -> None:

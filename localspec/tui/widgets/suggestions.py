@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
@@ -49,19 +50,24 @@ class Suggestions(Static):
         if self.offer is None:
             return
         items = self.offer.items
-        width = min(max((len(item.shown) for item in items), default=0), _WIDEST)
+        width = min(max((cell_len(_shown(item)) for item in items), default=0), _WIDEST)
         lines = [_line(item, width, chosen=item is self.chosen) for item in items]
         if self.offer.hint:
             lines.append(Content.styled(f"  {self.offer.hint}", "$foreground-muted"))
         self.update(Content("\n").join(lines))
 
 
+def _shown(item: Suggestion) -> str:
+    """On one line, letter by letter: the marks count letters."""
+    return visible(item.shown).replace("\n", "␊")
+
+
 def _line(item: Suggestion, width: int, *, chosen: bool) -> Content:
     """The cursor is a sign as well as a colour."""
-    shown = Content(visible(item.shown))
+    text = _shown(item)
+    shown = Content(text)
     for place in item.marks:
         shown = shown.stylize("underline bold", place, place + 1)
-    line = Content.assemble(
-        "▸ " if chosen else "  ", shown, " " * (width - len(item.shown) + 2), (item.note, "$foreground-muted")
-    )
+    gap = " " * (width - cell_len(text) + 2)
+    line = Content.assemble("▸ " if chosen else "  ", shown, gap, (item.note, "$foreground-muted"))
     return line.stylize("$primary", 0, 2) if chosen else line

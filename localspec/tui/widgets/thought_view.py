@@ -58,13 +58,13 @@ class ThoughtView(Vertical, can_focus=True):
         said = "thinking …" if thinking else "thought for"
         count = "1 token" if self._tokens == 1 else f"{self._tokens:,} tokens"
         self._head.update(Content.styled(f"{mark} {said} {count}", "$foreground-muted"))
-        text = self._parts.thought if self.opened else self._tail() if thinking else ""
+        text = visible(self._parts.thought) if self.opened else self._tail() if thinking else ""
         self._body.display = bool(text)
         if text:
-            self._body.update(Content(visible(text)))
+            self._body.update(Content(text))
 
     def _tail(self) -> str:
         """The last lines: laying out a long thought again with every piece would be slow."""
         if self.screen.has_class("-no-thoughts"):
             return ""
-        return "\n".join(self._parts.thought[-_TAIL_CHARACTERS:].splitlines()[-_TAIL_LINES:])
+        return "\n".join(visible(self._parts.thought[-_TAIL_CHARACTERS:]).split("\n")[-_TAIL_LINES:])
