@@ -54,6 +54,13 @@ async def test_help_is_about_the_widget_that_has_the_keys() -> None:
         assert "Enter sends" not in helped(it)
 
 
+async def test_the_lines_around_the_chat_name_the_users_own_keys() -> None:
+    keys = {"chat.method": "f12,f3", "app.help": "ctrl+underscore", "chat.panel": "alt+p"}
+    async with open_chat(size=(90, 24), keys=keys) as it:
+        await it.sees("F12 method", "Ctrl+/ help", "Alt+P more", "F4 length")
+        assert "F3 method" not in it.text
+
+
 def test_a_theme_that_is_not_there_is_said_before_the_screen_opens() -> None:
     with pytest.raises(UnknownName, match="localspec-drak"):
         ChatApp(ScriptedClient(), LOAD, OPTIONS, theme="localspec-drak")

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from localspec.conversation import Conversation
+from localspec.tui.keymap import shown
 
 
 class Drawn(Static):
@@ -24,6 +25,11 @@ class Drawn(Static):
     def follow(self) -> None:
         if self.size.width:
             self.update(self.drawn(self.size.width), layout=self.GROWS)
+
+    def key(self, name: str, usual: str) -> str:
+        """The first key of a binding, for people: the user's own, or the `usual` one."""
+        own = getattr(self.app, "keys", {}).get(name, "")
+        return shown(own.split(",")[0]) if own else usual
 
     def on_resize(self) -> None:
         self.follow()

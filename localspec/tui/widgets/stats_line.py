@@ -13,7 +13,9 @@ class StatsLine(Drawn):
     def drawn(self, width: int) -> Content:
         opened = self.screen.has_class("-narrow") and self.screen.has_class("-flipped")
         return Content.assemble(
-            " ", self._figures(), (f"   F7 {'back' if opened else 'more'}", "$foreground-muted")
+            " ",
+            self._figures(),
+            (f"   {self.key('chat.panel', 'F7')} {'back' if opened else 'more'}", "$foreground-muted"),
         )
 
     def _figures(self) -> Content:

@@ -35,14 +35,16 @@ class StatusLine(Drawn):
     def _keys(self) -> list[Item]:
         chat = self.conversation
         items = [
-            Item(_key("F3", "method", chat.method, "next_method"), 8),
-            Item(_key("F4", "length", str(chat.draft_tokens or "auto"), "next_length"), 6),
+            Item(_key(self.key("chat.method", "F3"), "method", chat.method, "next_method"), 8),
+            Item(_key(self.key("chat.length", "F4"), "length", str(chat.draft_tokens or "auto"), "next_length"), 6),
         ]
         if chat.running:
-            items.append(Item(_key("Esc", "", "stopping" if chat.stopping else "stop", "stop"), 9))
+            items.append(
+                Item(_key(self.key("chat.stop", "Esc"), "", "stopping" if chat.stopping else "stop", "stop"), 9)
+            )
         elif chat.answers:
-            items.append(Item(_key("Ctrl+R", "", "again", "regenerate"), 2))
-            items.append(Item(_key("Ctrl+S", "", "export", "export"), 1))
+            items.append(Item(_key(self.key("chat.regenerate", "Ctrl+R"), "", "again", "regenerate"), 2))
+            items.append(Item(_key(self.key("chat.export", "Ctrl+S"), "", "export", "export"), 1))
         return items
 
     def _settings(self) -> list[Item]:

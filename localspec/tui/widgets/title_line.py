@@ -9,19 +9,19 @@ from localspec.engine.messages import Died, Failed, Loading, Ready
 from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.gauge import gauge
 
-_HELP = "F1 help "
 _TITLE, _LEAST = 40, 4  # characters of the session's title; fewer say nothing
 
 
 class TitleLine(Drawn):
     def drawn(self, width: int) -> Content:
         left = Content.assemble((" localspec ", "bold $primary"), " ", self._state())
-        room = width - len(_HELP) - 1
+        help = f"{self.key('app.help', 'F1')} help "
+        room = width - len(help) - 1
         title = one_line(self.conversation.title, min(_TITLE, room - left.cell_length - 3))
         if len(title) >= _LEAST:
             left = left.pad_right(room - left.cell_length - Content(title).cell_length).append(title)
         return Content.assemble(
-            left.truncate(max(0, room), ellipsis=True, pad=True), " ", (_HELP, "$foreground-muted")
+            left.truncate(max(0, room), ellipsis=True, pad=True), " ", (help, "$foreground-muted")
         )
 
     def _state(self) -> Content:
