@@ -195,7 +195,11 @@ def result(race: Race) -> str:
     times = f"{other.speed / plain.speed:.2f}x"
     if len(plain.answer.token_ids) == len(other.answer.token_ids):
         return f"{other.method} {other.seconds:.1f} s against plain {plain.seconds:.1f} s: {times}"
-    return f"{other.method} {other.speed:.0f} tok/s against plain {plain.speed:.0f} tok/s: {times}"
+    return f"{other.method} {_rate(other)} tok/s against plain {_rate(plain)} tok/s: {times}"
+
+
+def _rate(lane: Lane) -> str:
+    return f"{lane.speed:.{1 if lane.speed < 10 else 0}f}"
 
 
 def comparison(race: Race) -> str:

@@ -71,7 +71,7 @@ def test_equal_answers_are_compared_by_their_times() -> None:
 
 def test_answers_of_other_lengths_are_compared_by_their_speeds() -> None:
     run = raced(WORDS, "one two three", replace(OPTIONS, sampling=Sampling(temperature=0.7, seed=1)))
-    assert result(run) == "lookup 12 tok/s against plain 2 tok/s: 6.00x"
+    assert result(run) == "lookup 12 tok/s against plain 2.0 tok/s: 6.00x"
 
 
 def test_above_temperature_0_texts_may_part_and_it_says_why() -> None:

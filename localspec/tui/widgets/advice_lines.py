@@ -24,7 +24,7 @@ def advice_lines(chat: Conversation, width: int) -> list[Content]:
     latest = next((answer.advice for answer in answers if answer.advice), ())
     if not latest:
         return []
-    lines = [Content.assemble(("DOES IT PAY", f"bold {_MUTED}"), ("  expected gain by draft length", _MUTED))]
+    lines = [Content.assemble(("DOES IT PAY", f"bold {_MUTED}"), ("  gain by draft length", _MUTED))]
     for advice in latest:
         lines += [*map(Content, wrap(advice.sentence, width)), *_curve(advice)]
     return lines
