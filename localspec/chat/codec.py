@@ -10,7 +10,7 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -22,17 +22,9 @@ from localspec.spec.types import Finish, Round
 
 Plain: TypeAlias = Any  # what JSON holds
 _FACTS = (
-    "method",
-    "finish",
-    "prompt_tokens",
-    "reused_tokens",
-    "seed",
-    "prefill_s",
-    "ttft_s",
-    "decode_s",
-    "total_s",
+    *("method", "finish", "prompt_tokens", "reused_tokens", "seed", "error", "tail", "resumed"),
+    *("prefill_s", "ttft_s", "decode_s", "total_s"),
 )
-_FACTS += ("error", "tail", "resumed")
 
 
 def facts(answer: Answer, asked: Asked) -> dict[str, Plain]:
@@ -74,8 +66,8 @@ def round_to_plain(made: Round) -> list[Plain]:
 
 def round_of(plain: Plain) -> Round:
     method, source, drafted, accepted, emitted, p, q, limit, *seconds, finish = plain
-    lists = tuple(drafted), accepted, tuple(emitted), tuple(p), tuple(q), limit
-    return Round(method, source, *lists, *seconds, finish=None if finish is None else Finish(finish))
+    made = Round(method, source, tuple(drafted), accepted, tuple(emitted), tuple(p), tuple(q), limit, *seconds)
+    return made if finish is None else replace(made, finish=Finish(finish))
 
 
 def piece_to_plain(piece: Piece) -> list[Plain]:

@@ -46,7 +46,9 @@ class AnswerView(Vertical):
         self._parts = Parts("", "")
 
     def compose(self) -> ComposeResult:
-        name = (one_line(self._conversation.options.title, 60), "bold $success")
+        asked = self._node.asked  # an earlier answer may be another model's
+        title = asked.model if asked and asked.model else self._conversation.options.title
+        name = (one_line(title, 60), "bold $success")
         yield Static(Content.assemble(name, sibling_mark(self._node), _tokens(self._node)), classes="name")
         self._thought.display = False
         yield self._thought
