@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localspec.chat.finding import latest_session, named_session
 from localspec.chat.keeper import Keeper
@@ -18,6 +19,10 @@ from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
 from localspec.engine.process import ProcessClient
 from localspec.errors import StoreError
+
+if TYPE_CHECKING:
+    from localspec.opening import Opening
+    from localspec.tui.supply import Supply
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +39,28 @@ def sessions_file() -> Path:
     return data_dir() / "sessions.db"
 
 
+def on_screen(plain: bool) -> bool:
+    """Whether a chat has a screen here, or talks line by line."""
+    return not plain and sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def open_chat(
-    load: Load,
+    load: Load | None,
     options: Options,
     settings: Config,
     *,
     plain: bool,
     resume: Resume | None = None,
     client: EngineClient | None = None,
+    opening: Opening | None = None,
 ) -> int:
-    """Run the chat to its end; the exit code. `client` is an engine that works elsewhere."""
+    """Run the chat to its end; the exit code. `client` is an engine that works elsewhere, `opening` loads models that
+    are chosen on the screen. Without `load`, which needs a screen, the user chooses the first one, too."""
     keeper = _keeper(required=resume is not None)
     client = client or ProcessClient(log_file())
     folder = Path(settings.export_dir).expanduser() if settings.export_dir else Path.cwd()
     try:
-        if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if not on_screen(plain):
             from localspec.plain import PlainChat
 
             conversation = _resumed(Conversation(client, load, options, keeper), resume)
@@ -65,6 +77,7 @@ def open_chat(
             keeper=keeper,
             keys=keymap(user_keys()),
             thoughts=settings.thinking == "show",
+            supply=_supply(opening, settings) if opening else None,
         )
         _resumed(app.conversation, resume)
         app.run()
@@ -74,6 +87,20 @@ def open_chat(
         keeper.close()
         if not keeper.saved:
             print("localspec: the end of this conversation could not be saved.", file=sys.stderr)
+
+
+def _supply(opening: Opening, settings: Config) -> Supply:
+    from localspec.fetching import Downloads
+    from localspec.tui.supply import Supply
+
+    folders = (settings.model_dirs or "").split(os.pathsep)
+    return Supply(
+        opening.chosen,
+        tuple(Path(folder) for folder in folders if folder),
+        settings.n_ctx,
+        Downloads(settings.transfer),
+        settings.pair,
+    )
 
 
 def _keeper(*, required: bool) -> Keeper:

@@ -54,6 +54,8 @@ class Row:
     def mark(self) -> Mark:
         if self.kind == "head":
             return Mark("–", "a head", "It drafts for the model that it was trained for, and can't be talked to.")
+        if self.kind == "file" and self.fit.plan is None:
+            return Mark("✗", "unusable", _sentence(self.fit.problem))
         return fitting(self.fit)
 
     @property

@@ -86,7 +86,7 @@ def model(chat: Conversation, _: str) -> str:
     files = [model.path for model in (engine.target, engine.draft) if model]
     lines = [f"{chat.options.title}: {engine.target.description}, context {engine.target.n_ctx:,} tokens", *files]
     lines += [f"methods: {', '.join(engine.methods)}"]
-    return "\n".join([*lines, "Another model: quit, then localspec chat --pair NAME or --target FILE."])
+    return "\n".join([*lines, "Another model: F2; or localspec chat --pair NAME, or --target FILE."])
 
 
 def regenerate(chat: Conversation, _: str) -> str:

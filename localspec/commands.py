@@ -90,7 +90,7 @@ COMMANDS = (
     ),
     Command("settings", "the sampling settings as a form", screen_only=True),
     Command("system", "show or set the system prompt; - removes it", "[TEXT]", acts.system),
-    Command("model", "what is loaded", act=acts.model),
+    Command("model", "choose another model; line by line: what is loaded", act=acts.model),
     Command("regenerate", "answer again, beside the last answer", act=acts.regenerate, aliases=("regen", "again")),
     Command("continue", "go on with an answer that was stopped", act=acts.go_on, aliases=("go",)),
     Command("edit", "ask the last message in other words", "[TEXT]", acts.edit),

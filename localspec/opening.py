@@ -33,10 +33,6 @@ class Opening:
     sampling: SamplingFlags
     answer: AnswerFlags
 
-    def configured(self) -> tuple[Config, dict[str, Any]]:
-        """The settings in effect, and the flags that are none (settle.py)."""
-        return settle.settle(self.model, self.speculation, self.sampling, self.answer)
-
     def chosen(self, choice: Choice) -> tuple[Load, Options]:
         """Raises LocalspecError for a pair whose target is not here. Its draft need not be: it is a choice."""
         pair = catalog.find(choice.pair) if choice.pair else None
@@ -44,11 +40,12 @@ class Opening:
         settings, apart = settle.settle(model, self.speculation, self.sampling, self.answer)
         target = str(catalog.locate(pair.target, pair.name)) if pair else choice.target
         load, title = settle.load(settings, apart | {"target": target, "draft": choice.draft}, remember=True)
-        found = options(settings, apart, pair.title if pair else title)
+        found = options(settings, apart, pair.title if pair else title, settle.speculation(settings))
         return load, replace(found, method=choice.method) if choice.method else found
 
 
-def options(settings: Config, apart: dict[str, Any], title: str) -> Options:
+def options(settings: Config, apart: dict[str, Any], title: str, drafting: dict[str, Any]) -> Options:
+    """`drafting`: as `settle.speculation` gives it."""
     return Options(
         title,
         sampling=settle.sampling(settings, apart),
@@ -56,5 +53,5 @@ def options(settings: Config, apart: dict[str, Any], title: str) -> Options:
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
         recommended=settle.recommended(settings, apart),
-        **settle.speculation(settings),
+        **drafting,
     )

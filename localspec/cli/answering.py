@@ -52,29 +52,26 @@ def chat(
 ) -> None:
     """Chat on the screen; line by line with --plain or without a terminal."""
     from localspec import settle
-    from localspec.chatting import Resume, open_chat
-    from localspec.conversation import Options
+    from localspec.chatting import Resume, on_screen, open_chat
+    from localspec.opening import Opening, options
 
     if go_on and session is not None:
         raise UsageError("--continue and --session are two ways to name one session.", "Give one of them.")
     site = _site(server, model, speculation)
     settings, apart = settle.settle(_own(model, site), speculation, sampling, answer)
-    load, title, drafting = _loading(site, settings, apart, speculation, remember=True)
-    if plan.dry_run:
+    loading = partial(_loading, site, settings, apart, speculation, remember=True)
+    waits = on_screen(plain) and not plan.dry_run
+    load, title, drafting = _unless_missing(loading, settings) if waits else loading()
+    if load and plan.dry_run:
         raise _planned(load, title)
-    options = Options(
-        title,
-        sampling=settle.sampling(settings, apart),
-        system=settings.system,
-        max_tokens=settings.max_tokens,
-        stop=tuple(apart["stop"] or ()),
-        recommended=settle.recommended(settings, apart),
-        **drafting,
-    )
+    asked = options(settings, apart, title, drafting)
     flags = {name for name, flag in given(sampling).items() if flag is not None}
-    said = {_FIELDS.get(name, name): getattr(options.sampling, _FIELDS.get(name, name)) for name in flags}
+    said = {_FIELDS.get(name, name): getattr(asked.sampling, _FIELDS.get(name, name)) for name in flags}
     resume = Resume(session, said, answer.system) if go_on or session is not None else None
-    raise typer.Exit(open_chat(load, options, settings, plain=plain, resume=resume, client=_client(site)))
+    opening = None if site else Opening(model, speculation, sampling, answer)
+    raise typer.Exit(
+        open_chat(load, asked, settings, plain=plain, resume=resume, client=_client(site), opening=opening)
+    )
 
 
 @app.command()
@@ -196,6 +193,18 @@ def _loading(
     from localspec import serverside
 
     return serverside.load(site), site.title, serverside.speculation(site, flags, drafting)
+
+
+def _unless_missing(
+    loading: Callable[[], tuple[Load, str, dict[str, Any]]], settings: Config
+) -> tuple[Load | None, str, dict[str, Any]]:
+    """What to load; nothing where the files of the pair are not here, since the screen offers to get them."""
+    from localspec import catalog, settle
+
+    try:
+        return loading()
+    except catalog.NotHere:
+        return None, catalog.find(settings.pair).title, settle.speculation(settings)
 
 
 def _client(site: Site | None) -> EngineClient | None:

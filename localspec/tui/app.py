@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -18,17 +18,19 @@ from localspec.engine.client import EngineClient
 from localspec.engine.messages import Load
 from localspec.errors import LocalspecError, UnknownName
 from localspec.tui.keymap import shown
+from localspec.tui.model_actions import ModelActions
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.full import FullScreen
 from localspec.tui.screens.help import HelpScreen, own_bindings
 from localspec.tui.screens.sessions import SessionsScreen
+from localspec.tui.supply import Supply
 from localspec.tui.theme import DARK, THEMES
 from localspec.tui.widgets.transcript import Transcript
 
 _LOOKS_S = 0.25  # between two looks at whether the context is full
 
 
-class ChatApp(App[None]):
+class ChatApp(ModelActions):
     TITLE = "localspec"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,ctrl+underscore", "help", "Help", id="app.help", priority=True),
@@ -38,10 +40,10 @@ class ChatApp(App[None]):
         Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),
     ]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         client: EngineClient,
-        load: Load,
+        load: Load | None,
         options: Options,
         *,
         folder: Path | None = None,
@@ -49,11 +51,12 @@ class ChatApp(App[None]):
         keeper: Keeper | None = None,
         keys: Mapping[str, str] | None = None,
         thoughts: bool = True,
+        supply: Supply | None = None,
     ) -> None:
         """`folder` is where exports go (None: the current one), `theme` the one to begin with, `keeper` keeps the
         sessions (None: for this run only), `keys` are the user's own by the id of a binding (tui/keymap.py),
-        `thoughts`: whether they are drawn while a model thinks."""
-        super().__init__()
+        `thoughts`: whether they are drawn while a model thinks. Without `load` it begins with a welcome."""
+        super().__init__(supply)
         self.conversation = Conversation(client, load, options, keeper)
         self.folder = folder or Path.cwd()
         self.client = client
@@ -72,6 +75,7 @@ class ChatApp(App[None]):
         self.set_interval(_LOOKS_S, self._ask_about_room)
         chat = ChatScreen(self.client, self.conversation, self.folder, self.keys)
         self.push_screen(chat.set_class(not self._thoughts, "-no-thoughts"))
+        self.welcome()
 
     def on_unmount(self) -> None:
         self.client.close()

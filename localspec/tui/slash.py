@@ -60,6 +60,7 @@ OWN: dict[str, Callable[[ChatScreen, str], object]] = {
     "edit": lambda screen, _: screen.composer.leaf(-1),
     "export": lambda screen, folder: screen.export(folder),
     "help": _do("app.help"),
+    "model": _do("app.models"),
     "quit": _do("app.quit"),
     "race": _do("race"),
     "settings": _do("settings"),
