@@ -19,6 +19,7 @@ from localspec.errors import LocalspecError
 from localspec.tui.keymap import bindings, keymap
 
 DOCS = Path(__file__).parent.parent / "docs"
+RENEW = "python scripts/reference.py writes the tables anew"
 
 
 @pytest.fixture
@@ -135,14 +136,14 @@ def test_the_page_has_every_key_of_the_file_with_its_default() -> None:
 
 def test_the_page_has_every_binding_with_its_keys() -> None:
     found = {name: keys.strip("`") for name, keys in rows("configuration.md").items() if "." in name}
-    assert found == {name: binding.key for name, binding in bindings().items()}
+    assert found == {name: binding.key for name, binding in bindings().items()}, RENEW
 
 
 def test_the_page_of_the_chat_has_every_command_with_its_sentence() -> None:
     page = (DOCS / "chat.md").read_text("utf-8").replace("\\|", "|")
     for command in COMMANDS:
-        assert f"| `/{command.name} {command.argument}".rstrip() + "`" in page
-        assert command.help in page
+        assert f"| `/{command.name} {command.argument}".rstrip() + "`" in page, RENEW
+        assert command.help in page, RENEW
         assert [alias for alias in command.aliases if f"`/{alias}`" not in page] == []
 
 
