@@ -136,8 +136,9 @@ def typed(text: str, here: Capacity, n_ctx: int | None = None) -> Row | None:
 
 
 def suggestion(found: Shelf) -> Suggestion | None:
-    """The largest pair that this machine runs well, of those that anybody may fetch."""
-    open_to_all = [row for row in found.pairs if row.pair and not row.pair.gated and row.fit.plan and row.size]
+    """The largest pair that this machine runs well, of those that anybody may fetch and whose memory is known."""
+    sure = [row for row in found.pairs if row.fit.plan and row.fit.has_cache]
+    open_to_all = [row for row in sure if row.pair and row.pair.target.repo and not row.pair.gated]
     for verdict, most, where in (
         ("gpu", None, "fits the GPU as a whole"),
         ("cpu", COMFORTABLE_ON_CPU, "small enough for a processor"),
