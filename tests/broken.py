@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,11 @@ def second_shard(folder: Path) -> Path:
     return folder / "m-00002-of-00003.gguf"
 
 
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "m.gguf")
+    return folder / "m.gguf"
+
+
 def renamed_shard(folder: Path) -> Path:
     ggufs.noise(folder / "m.gguf", per_file=8)
     return (folder / "m-00001-of-00003.gguf").rename(folder / "first.gguf")
@@ -63,6 +69,7 @@ def number(value: int) -> bytes:
 BAD: dict[str, tuple[Build, str]] = {
     "missing": (lambda folder: folder / "none.gguf", "there is no such file"),
     "directory": (lambda folder: folder, "it is a directory"),
+    "pipe": (pipe, "it is a device or a pipe"),
     "empty": (write(b""), "the file is empty"),
     "html": (write(b"\n<!DOCTYPE html><html></html>"), "it is a web page"),
     "git lfs": (write(b"version https://git-lfs.github.com/spec/v1\n"), "Git LFS pointer"),

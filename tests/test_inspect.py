@@ -25,7 +25,8 @@ PURPOSES = {"adapter", "projector", "clip", "head", "embedding"}
 UNREADABLE = {
     case
     for case in BAD
-    if case in ("missing", "directory", "empty", "html", "git lfs", "zip", "ggml", "zeros", "text", "100 bytes")
+    if case
+    in ("missing", "directory", "pipe", "empty", "html", "git lfs", "zip", "ggml", "zeros", "text", "100 bytes")
     or case.startswith(("magic", "first", "version", "big", "absurd", "alignment"))
 }
 

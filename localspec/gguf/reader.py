@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import struct
 from hashlib import sha256
 from types import MappingProxyType
@@ -81,6 +82,9 @@ class Bad(Exception):
 
 def _open(path: str) -> mmap.mmap:
     try:
+        kind = os.stat(path).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # opening a pipe may wait for ever
+            raise Bad("it is a device or a pipe, not a file", "Name a .gguf file.")
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise Bad("the file is empty", AGAIN)
