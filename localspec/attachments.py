@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,10 +29,14 @@ def attach(text: str, folder: Path) -> str:
 
     def named(match: re.Match[str]) -> str:
         name = match["quoted"] or match["bare"]
-        path = folder / Path(name).expanduser()
         if match["escape"]:
             return match[0][1:]
-        if not path.exists() and (match["call"] or not (match["quoted"] or _LOOKS_LIKE_A_FILE.fullmatch(name))):
+        path = _path(name, folder)
+        if path is None:
+            return match[0]
+        if not os.path.exists(path) and (
+            match["call"] or not (match["quoted"] or _LOOKS_LIKE_A_FILE.fullmatch(name))
+        ):
             return match[0]
         if path not in files:
             files.append(path)
@@ -43,6 +49,20 @@ def attach(text: str, folder: Path) -> str:
 def with_files(files: Iterable[Path], folder: Path) -> str:
     """The files as they stand behind a message; empty without any."""
     return "".join(f"\n\nFile {_name(path, folder)}:\n{_fenced(path)}" for path in files)
+
+
+def _path(name: str, folder: Path) -> Path | None:
+    """None for what can't be the name of a file: too long, or the home of nobody."""
+    try:
+        path = folder / Path(name).expanduser()
+        kind = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return path  # what is wrong with it is said when it is read
+    except (OSError, ValueError, RuntimeError):
+        return None
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # reading a pipe may wait for ever
+        raise UsageError(f"{path} is a device or a pipe.", "Attach a file; in a chat, \\@ writes the sign itself.")
+    return path
 
 
 def _split(text: str) -> Iterable[tuple[str, bool]]:

@@ -86,6 +86,17 @@ def test_a_folder_a_binary_and_a_large_file_are_refused(folder: Path) -> None:
     assert len(attach("@fits.txt", folder)) > MOST_BYTES
 
 
+@pytest.mark.parametrize("name", ["~nosuchuser/x.txt", "x" * 5000 + ".txt", "a\0b.txt", "a/" * 5000 + "x.txt"])
+def test_what_can_not_be_a_file_stays_as_it_is(folder: Path, name: str) -> None:
+    assert attach(f"see @{name}", folder) == f"see @{name}"
+
+
+def test_a_pipe_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(UsageError, match="pipe is a device or a pipe"):
+        attach("@pipe", folder)
+
+
 def test_fences_in_a_file_do_not_end_it(folder: Path) -> None:
     (folder / "a.md").write_text("````\ncode\n````")
     assert "`````md\n````\ncode\n````\n`````" in attach("@a.md", folder)
