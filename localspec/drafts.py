@@ -12,10 +12,11 @@ from pathlib import Path
 from localspec import catalog, gguf
 from localspec.catalog import Pair
 from localspec.errors import ModelLoadError
-from localspec.found import LocalFile, local_files
+from localspec.found import LocalFile, is_head, local_files
 
 # In the order in which they are listed.
 FITS, WITHOUT, ABSENT, TRANSLATED, REFUSED = range(5)
+OWN = "of this pair"
 NO_SMALLER = "it is no smaller than the target, so drafting costs as much as it can save"
 
 
@@ -54,7 +55,7 @@ def absent(pair: Pair) -> tuple[Draft, ...]:
 def candidates(target: str, pair: Pair | None, folders: Sequence[Path] = ()) -> list[LocalFile]:
     """Heads and models that are here, the pair's own draft first."""
     own = catalog.seek(pair.draft) if pair and pair.draft else None
-    first = [LocalFile(own, own.stem, "of this pair", own.stat().st_size)] if own else []
+    first = [LocalFile(own, own.stem, OWN, own.stat().st_size)] if own else []
     packaged = [path for each in catalog.load_pairs().values() if (path := _packaged(each)) is not None]
     others = [LocalFile(path, path.stem, "package", path.stat().st_size) for path in packaged]
     found = [*first, *local_files(folders, heads=True), *local_files(folders), *others]
@@ -69,7 +70,7 @@ def judged(target: str, files: Iterable[LocalFile]) -> Iterator[Draft]:
     header = gguf.check(target)
     whole = sum(Path(part).stat().st_size for part in gguf.shards(header))
     for file in files:
-        if file.size >= whole and file.source != "of this pair":
+        if file.size >= whole and file.source != OWN and not is_head(file.path.name):
             yield _refused(file, NO_SMALLER)
             continue
         try:

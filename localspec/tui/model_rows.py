@@ -10,6 +10,7 @@ from localspec.choosing import Row
 from localspec.drafts import ABSENT, FITS, REFUSED, TRANSLATED, WITHOUT, Draft
 from localspec.fetching import Bar, Download
 from localspec.fitting import size
+from localspec.tui.charts import percent
 from localspec.tui.widgets.gauge import gauge
 
 _FAMILY_FROM, _DRAFTING_FROM = 84, 68  # columns from which on there is room for them
@@ -58,7 +59,7 @@ def row(each: Row, width: int, here: str) -> Content:
 
 def here(each: Row, download: Download | None, loaded: str | None) -> str:
     if download and download.state == "fetching":
-        return f"{download.share:4.0%}"
+        return percent(download.share)
     if download and download.state in ("asking", "stopped", "failed", "stopping"):
         return download.state
     if each.path and each.path == loaded:
