@@ -34,7 +34,7 @@ class Model:
         self._on_text: Callable[[str], object] = str
         self._turn = 0
         self._engine = Engine(self._take)
-        kept = Config.remember_tokens if corpus else 0
+        kept = Config().remember_tokens if corpus else 0
         self._engine.handle(Load(ModelSpec(target, **spec), ModelSpec(draft) if draft else None, corpus, kept))
 
     @property

@@ -9,6 +9,7 @@ import pytest
 
 import localspec
 from localspec.errors import LocalspecError
+from localspec.spec.settings import Sampling
 from tests.conftest import Models
 
 PAGE = Path(__file__).parent.parent / "docs" / "library.md"
@@ -43,3 +44,13 @@ def test_draft_that_does_not_fit_is_a_warning_and_the_target_answers(noise: str,
 def test_failures_are_exceptions() -> None:
     with pytest.raises(LocalspecError, match="nowhere"):
         localspec.Model("nowhere.gguf")
+
+
+def test_answers_are_kept_where_a_corpus_is_named(noise: str, tmp_path: Path) -> None:
+    greedy = Sampling(temperature=0)
+    with localspec.Model(noise, corpus=str(tmp_path), threads=1) as model:
+        said = model.ask("abc", method="off", sampling=greedy, max_tokens=40).token_ids
+    with localspec.Model(noise, corpus=str(tmp_path), threads=1) as model:
+        again = model.ask("abc", method="suffix", draft_tokens=8, sampling=greedy, max_tokens=40)
+    assert again.token_ids == said
+    assert again.stats.accepted > 30, "what was said before is proposed again"
