@@ -206,12 +206,11 @@ async def test_the_end_of_a_download_is_said_in_the_chat(
         await plan_of_noise(it)
         await it.press("enter")
         await it.until(stocked.stalled.is_set, "half of the file")
-        await it.press("c", "enter", "escape")
+        await it.press("c", "escape")
         await on(it, ChatScreen)
         download = it.app.supply.downloads.get("noise")  # type: ignore[attr-defined]
-        await it.until(lambda: not download.is_running)
-        if download.state == "stopped":
-            download.begin()
+        await it.until(lambda: download.state == "stopped")
+        download.begin()
         await it.until(lambda: any("Noise is here. F2 loads it." in toast for toast in it.toasts))
 
 

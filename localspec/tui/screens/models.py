@@ -86,6 +86,9 @@ class ModelsScreen(Screen[Choice | None]):
 
     @work(exclusive=True, exit_on_error=False)
     async def _look(self) -> None:
+        await self._look_through()
+
+    async def _look_through(self) -> None:
         try:
             self._shelf = await asyncio.to_thread(choosing.shelf, self._supply.folders, self._supply.n_ctx)
         except LocalspecError as error:
@@ -243,8 +246,10 @@ class ModelsScreen(Screen[Choice | None]):
         else:
             self.notify(visible(row.mark.why), severity="warning", markup=False)
 
-    def _go_to(self, name: str) -> None:
-        """A pair that was fetched just now."""
+    @work(exclusive=True, exit_on_error=False)
+    async def _go_to(self, name: str) -> None:
+        """A pair that was fetched just now: the list may not know yet that it is here."""
+        await self._look_through()
         with self.query_one(Input).prevent(Input.Changed):
             self.query_one(Input).value = ""
         self._at["pairs"] = name
