@@ -60,7 +60,7 @@ async def tokens(path: Path) -> None:
     async with chat((110, 32), "localspec-dark", "lookup") as (app, pilot):
         for question in ASKED:
             await _answered(app, pilot, question)
-        await pilot.press("f5")
+        await pilot.press("f7", "f5")  # the whole width for the tokens
         await _until(pilot, lambda: bool(app.screen.query(TokenView)))
         await pilot.pause(0.3)
         view = app.screen.query(TokenView).last()
@@ -70,7 +70,7 @@ async def tokens(path: Path) -> None:
 
 
 async def race(path: Path) -> None:
-    """Two answers at their true speed, shortly before the end."""
+    """Two answers that were shown at their true speed, and the result. Wants a machine with nothing else to do."""
     async with chat((110, 32), "localspec-dark", "lookup") as (app, pilot):
         for question in ASKED:
             await _answered(app, pilot, question)
