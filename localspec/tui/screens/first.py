@@ -25,7 +25,7 @@ from localspec.tui.supply import Supply
 
 _WHAT = (
     "localspec is a chat with a language model that runs on this computer and nowhere else. A drafter guesses a few "
-    "tokens ahead and the model checks them all at once: the text is the model's own, it only comes faster."
+    "tokens ahead and the model checks them all at once: the text is the model's own, and often comes faster."
 )
 
 
@@ -121,5 +121,5 @@ def _command(pair: catalog.Pair) -> str:
     try:
         catalog.locate(pair.target, pair.name)
     except LocalspecError as error:
-        return f"{error.hint} and start again"
+        return f"{error.hint}, then start again"
     return ""

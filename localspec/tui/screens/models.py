@@ -153,8 +153,10 @@ class ModelsScreen(Screen[Choice | None]):
         parts = [Content.styled(" Models ", "bold $primary")]
         for tab, name in _TABS.items():
             label = f"{name} ({running})" if tab == "downloads" and running else name
-            style = "bold underline" if tab == self._tab else "$foreground-muted"
-            parts.append(Content.from_markup(f"  [@click=screen.show('{tab}')][{style}]$label[/][/]", label=label))
+            if tab == self._tab:
+                parts.append(Content.assemble("  ", (label, "bold underline")))
+            else:
+                parts.append(Content.from_markup(f"  [@click=screen.show('{tab}')]$label[/]", label=label))
         memory = self._shelf.memory if self._shelf else "looking ..."
         left = Content("").join(parts)
         room = self.size.width - left.cell_length - 3
