@@ -48,9 +48,12 @@ def split(place: str) -> tuple[str, int]:
 def probes() -> list[tuple[int, int, int]]:
     """Socket options with which the system itself asks a silent peer whether it is there: a machine that is gone, or a
     network that is cut, is noticed after nine seconds."""
-    named = (("TCP_KEEPIDLE", 3), ("TCP_KEEPALIVE", 3), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
+    named = {"TCP_KEEPIDLE": 3, "TCP_KEEPALIVE": 3, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+    named["TCP_USER_TIMEOUT"] = 9000  # milliseconds, for what was sent and never confirmed
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    return options + [(socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in named if hasattr(socket, name)]
+    return options + [
+        (socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in named.items() if hasattr(socket, name)
+    ]
 
 
 def places(text: str | None, *, trusted: bool) -> tuple[str, ...]:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
-from collections.abc import Iterator, Sequence
+import stat
+import threading
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from time import sleep
 from typing import Any
 
 from localspec.addresses import probes, split
@@ -20,6 +23,7 @@ from localspec.errors import LocalspecError
 from localspec.llama import devices
 
 _PATIENCE_S = 3.0
+_LOOK_S = 1.0
 _NO_GREETING = b"\xff"  # a worker that is free hangs up on it at once; a busy one does not hear it
 HOW = 'Build it in: make clean, then make chat CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_RPC=ON"'
 
@@ -54,8 +58,9 @@ def join(places: Sequence[str]) -> tuple[str, ...]:
     for place in places:
         trouble = None if place in _here.devices else look(place)
         if trouble is None:
-            _here.devices[place] = _here.devices.get(place) or _register(place)
-            watch(*split(place))
+            if place not in _here.devices:
+                _here.devices[place] = _register(place)
+                _keep_watch(*split(place))
             found.append(place)
         else:
             notes.append(f"The worker {place} {trouble}. Its layers are put elsewhere.")
@@ -99,10 +104,9 @@ def only_here() -> Iterator[None]:
         _here.only_here = before
 
 
-def watch(host: str, port: int) -> None:
-    """Let the system probe this process's connections to a worker: llama.cpp's own sockets wait for ever."""
-    addresses = {found[4][:2] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-    for number in _descriptors():
+def watch(addresses: Collection[object]) -> None:
+    """Let the system probe this process's connections to these peers: llama.cpp's own sockets wait for ever."""
+    for number in _sockets():
         with suppress(OSError), socket.socket(fileno=os.dup(number)) as connection:
             if connection.getpeername()[:2] in addresses:
                 for option in probes():
@@ -135,8 +139,23 @@ def _register(place: str) -> tuple[int, ...]:
     return tuple(handle for handle in devices.handles() if handle not in known)
 
 
-def _descriptors() -> list[int]:
+def _keep_watch(host: str, port: int) -> None:
+    """llama.cpp closes a connection that nothing needs, and opens another one later."""
+    addresses = {found[4][:2] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+
+    def keep() -> None:
+        while True:
+            watch(addresses)
+            sleep(_LOOK_S)
+
+    threading.Thread(target=keep, daemon=True).start()
+
+
+def _sockets() -> Iterator[int]:
     for folder in ("/proc/self/fd", "/dev/fd"):
         with suppress(OSError):
-            return [int(name) for name in os.listdir(folder)]
-    return []
+            for name in os.listdir(folder):
+                with suppress(OSError):
+                    if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                        yield int(name)
+            return
