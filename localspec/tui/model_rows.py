@@ -10,8 +10,7 @@ from localspec.choosing import Row
 from localspec.drafts import ABSENT, FITS, REFUSED, TRANSLATED, WITHOUT, Draft
 from localspec.fetching import Bar, Download
 from localspec.fitting import size
-from localspec.tui.charts import percent
-from localspec.tui.widgets.gauge import gauge
+from localspec.tui import charts
 
 _FAMILY_FROM, _DRAFTING_FROM = 84, 68  # columns from which on there is room for them
 _FAMILY, _DRAFTING, _SIZE, _FITS, _HERE = 14, 16, 8, 11, 8
@@ -59,7 +58,7 @@ def row(each: Row, width: int, here: str) -> Content:
 
 def here(each: Row, download: Download | None, loaded: str | None) -> str:
     if download and download.state == "fetching":
-        return percent(download.share)
+        return charts.percent(download.share)
     if download and download.state in ("asking", "stopped", "failed", "stopping"):
         return download.state
     if each.path and each.path == loaded:
@@ -98,9 +97,9 @@ def _bar(bar: Bar, width: int) -> Content:
     figures = f" {of(bar.done, bar.total)}  {one_line(bar.pace, 44)}"
     room = max(6, min(40, width - len(figures) - 10))
     share = bar.done / bar.total if bar.total else 0.0
-    return Content.assemble(f"  {bar.role:<7}", gauge(share, room, "$primary"), figures).truncate(
-        width, ellipsis=True
-    )
+    full, rest = charts.bar(share, room)
+    line = Content.assemble(f"  {bar.role:<7}", (full, "$primary"), (rest, "$foreground-muted"), figures)
+    return line.truncate(width, ellipsis=True)
 
 
 def of(done: int, total: int) -> str:
