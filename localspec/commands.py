@@ -6,6 +6,7 @@ copies, exports, opens a screen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from localspec import command_acts as acts
 from localspec.conversation import Conversation
 from localspec.errors import UnknownName
 
+_COMMAND = re.compile(r"/[a-zA-Z?]*(?:\s|$)")
 Act: TypeAlias = Callable[[Conversation, str], str]
 Choices: TypeAlias = Callable[[Conversation], Iterable[str]]
 
@@ -47,9 +49,8 @@ class Called:
 
 
 def is_command(text: str) -> bool:
-    """`//` begins a message that begins with a slash; so does a path such as /etc/hosts."""
-    name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
-    return text.startswith("/") and not text.startswith("//") and "/" not in name
+    """`//` begins a message that begins with a slash; `/etc/hosts` and `/* a comment` are messages too."""
+    return _COMMAND.match(text) is not None
 
 
 def literal(text: str) -> str:

@@ -136,5 +136,5 @@ def test_a_template_that_opens_the_thought(chat: Lines, monkeypatch: pytest.Monk
 
 
 def test_control_characters_are_shown_not_sent_to_the_terminal(chat: Lines) -> None:
-    out, err = chat("/\x1b[31m", "Hi", replies=("a\x1b[31mb",))
+    out, err = chat("/set \x1b[31m 3", "Hi", replies=("a\x1b[31mb",))
     assert "\x1b" not in out + err

@@ -96,7 +96,9 @@ async def test_an_unknown_command_stays_in_the_editor_and_the_nearest_is_named()
         assert it.client.asked == []
 
 
-@pytest.mark.parametrize(("text", "sent"), [("//help", "/help"), ("/etc/hosts?", "/etc/hosts?")])
+@pytest.mark.parametrize(
+    ("text", "sent"), [("//help", "/help"), ("/etc/hosts", "/etc/hosts"), ("/* no */", "/* no */")]
+)
 async def test_a_literal_slash(text: str, sent: str) -> None:
     async with open_chat() as it:
         await it.say(text)
