@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
-from localspec import keyfile
+from localspec import config, keyfile
 from localspec.errors import LocalspecError, UsageError
 from localspec.serve.guard import Guard, Rules
 from localspec.serve.server import listening
@@ -137,3 +137,14 @@ def test_port_that_is_taken_is_said() -> None:
         opened.listen()
         listening("127.0.0.1", opened.getsockname()[1], guarded=False)
     assert "--port" in refused.value.hint
+
+
+def test_key_of_the_environment_is_sent_and_is_no_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(keyfile.VARIABLE, f" {KEY}\n")
+    assert keyfile.own_key(None) == KEY
+    assert keyfile.own_key(key_file(tmp_path, "another-key")) == "another-key"
+    config.load(env={keyfile.VARIABLE: KEY}, file=tmp_path / "nowhere")
+    monkeypatch.setenv(keyfile.VARIABLE, "two words")
+    with pytest.raises(UsageError) as refused:
+        keyfile.own_key(None)
+    assert "two words" not in str(refused.value)
