@@ -135,13 +135,14 @@ class ModelsScreen(Screen[Choice | None]):
         self._explain()
 
     def _fill(self, options: OptionList, drawn: dict[str, Content]) -> None:
-        """The cursor stays on its row, wherever that is now."""
-        keys, at = list(drawn), self._at.get(self._tab, "")
+        """The cursor stays on its row, wherever that is now; it begins on what is loaded."""
+        loaded = (row.key for row in self._rows if row.path and row.path == self._loaded)
+        keys, at = list(drawn), self._at.get(self._tab) or next(loaded, "")
         with options.prevent(OptionList.OptionHighlighted):
             options.set_options(Option(content) for content in drawn.values())
             options.highlighted = keys.index(at) if at in keys else 0 if keys else None
-        if keys and at not in keys:
-            self._at[self._tab] = keys[0]
+        if keys:
+            self._at[self._tab] = at if at in keys else keys[0]
         self._keys = keys
 
     def _drawn(self, row: Row, width: int) -> Content:
