@@ -3,9 +3,3 @@
 `python -m faults` runs it (docs/reliability.md says what it found); the tests run a short part. Each attack is a
 generator of cases, reproducible, in a folder of its own. Knows localspec from outside, and the tests' tiny models.
 """
-
-from __future__ import annotations
-
-from faults.attack import ATTACKS as ALL
-
-from faults import files, templates  # noqa: F401, E402, I001, isort: skip - they register their attacks

@@ -8,8 +8,8 @@ import os
 import sys
 import tempfile
 
-from faults import ALL
 from faults.attack import Attack, Tally, carry_out
+from faults.campaign import ALL
 
 
 def main(arguments: list[str]) -> int:

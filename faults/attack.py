@@ -48,13 +48,9 @@ class Tally:
         return self.tried - len(self.faults)
 
 
-ATTACKS: list[Attack] = []
-
-
 def attack(door: str, name: str, *, brief: int = 0) -> Callable[[Callable[[Trial], Iterator[Case]]], Attack]:
     def register(run: Callable[[Trial], Iterator[Case]]) -> Attack:
-        ATTACKS.append(made := Attack(door, name, run, brief))
-        return made
+        return Attack(door, name, run, brief)
 
     return register
 

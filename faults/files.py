@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -130,8 +129,9 @@ class Loader:
         return wrong
 
     def _start(self) -> None:
-        with limited(_FENCE):
-            self._client.start()
+        self._client.start()
+        assert self._client.pid is not None
+        resource.prlimit(self._client.pid, resource.RLIMIT_AS, (_FENCE, _FENCE))
 
     def _wait(self, *kinds: type[Event]) -> Event | None:
         deadline = time.monotonic() + BOUND_S
@@ -162,17 +162,6 @@ def _told(event: Event | None) -> str | None:
         case Died() if "signal" not in event.how:
             return event.how
     return None
-
-
-@contextmanager
-def limited(size: int) -> Iterator[None]:
-    """Processes that are started meanwhile have so much address space."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _size(path: Path) -> int:

@@ -30,8 +30,10 @@ def once(path: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    import localspec.cli  # noqa: F401 - the commands
-    import localspec.inspecting  # noqa: F401 - before the limit is set
+    from importlib import import_module
+
+    for module in ("localspec.cli", "localspec.inspecting"):  # before the limit is set
+        import_module(module)
 
     limit = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -204,7 +204,7 @@ def _shards() -> Iterator[Mutation]:
         return sorted(folder.glob("*.gguf"))
 
     def cyclic(folder: Path) -> Path:
-        first, second, third = parts(folder)
+        first, _, third = parts(folder)
         third.unlink()
         third.symlink_to(first)
         return first

@@ -1,0 +1,11 @@
+"""Every attack, in the order of what is worth most."""
+
+from __future__ import annotations
+
+from faults import files, process, templates
+
+ALL = (
+    *(files.inspecting, files.loading, files.reading, files.running),
+    *(templates.escapes, templates.bombs, templates.through_the_program),
+    *(process.killed, process.stopped, process.starved, process.nonsense, process.restarts, process.orphaned),
+)
