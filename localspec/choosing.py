@@ -60,7 +60,7 @@ class Row:
 
     @property
     def is_loadable(self) -> bool:
-        return self.path is not None and self.kind != "head" and (self.fit.plan is not None or self.kind == "pair")
+        return self.path is not None and (self.fit.plan is not None or self.kind == "pair")
 
     @property
     def about(self) -> str:

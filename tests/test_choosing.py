@@ -71,6 +71,17 @@ def test_the_suggestion_is_the_largest_that_runs_well(
     assert found.row.name == name
 
 
+def test_what_only_some_may_fetch_is_not_suggested(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        "[pairs.closed]\ngated = true\n"
+        'target = { repo = "o/r", file = "m.gguf", size = 3_900_000_000, kv_bytes_per_token = 1 }\n'
+    )
+    found = choosing.suggestion(shelf(monkeypatch))
+    assert found is not None
+    assert found.row.name == "qwen3-4b"
+
+
 def test_nothing_is_suggested_where_nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choosing.suggestion(shelf(monkeypatch, Capacity((), 100_000_000))) is None
 
