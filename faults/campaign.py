@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from faults import files, process, templates
+from faults import environment, files, process, templates
 
 ALL = (
     *(files.inspecting, files.loading, files.reading, files.running),
     *(templates.escapes, templates.bombs, templates.through_the_program),
     *(process.killed, process.stopped, process.starved, process.nonsense, process.restarts, process.orphaned),
+    *(environment.settings, environment.places, environment.variables, environment.names, environment.bare),
+    environment.clock,
 )

@@ -52,13 +52,13 @@ def with_files(files: Iterable[Path], folder: Path) -> str:
 
 
 def _path(name: str, folder: Path) -> Path | None:
-    """None for what can't be the name of a file: too long, or the home of nobody."""
+    """None for what can't be the name of a file: too long, or with a zero in it."""
     try:
-        path = folder / Path(name).expanduser()
+        path = folder / os.path.expanduser(name)
         kind = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return path  # what is wrong with it is said when it is read
-    except (OSError, ValueError, RuntimeError):
+    except (OSError, ValueError):
         return None
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # reading a pipe may wait for ever
         raise UsageError(f"{path} is a device or a pipe.", "Attach a file; in a chat, \\@ writes the sign itself.")

@@ -132,7 +132,7 @@ def parts(path: Path) -> list[Path]:
 def hub_cache() -> Path:
     """The folder that the Hub's own client keeps its files in."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
-    return Path(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))).expanduser()
+    return Path(os.path.expanduser(os.path.expandvars(os.environ.get("HF_HUB_CACHE") or Path(home, "hub"))))
 
 
 def _in_package(ref: FileRef) -> Path | None:
@@ -173,12 +173,14 @@ def _own_file() -> Path:
 
 def _read(file: Path, *, optional: bool = False) -> dict[str, Pair]:
     try:
+        if file.is_fifo():  # reading one waits until somebody writes
+            raise UsageError(f"{file}: it is a pipe, not a file.", "Move it away.")
         table = tomllib.loads(file.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         if optional:
             return {}
         raise
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no TOML, a number without end
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{file}: {reason}.", "Correct it, or move the file away.") from None
     pairs = _checked(table, f"{file}", {"pairs": dict}).get("pairs", {})
@@ -202,7 +204,7 @@ def _ref(entry: object, where: str, folder: Path) -> FileRef:
     if len(sources) != 1 or len(names) != 1 or (ref.pattern and not ref.repo):
         hint = "Give a path, or a file and its package or its repo; or a pattern and its repo."
         raise UsageError(f"{where} names no single file.", hint)
-    return replace(ref, path=str(folder / Path(ref.path).expanduser())) if ref.path else ref
+    return replace(ref, path=str(folder / os.path.expanduser(ref.path))) if ref.path else ref
 
 
 def _check_sampling(values: Mapping[str, object], where: str) -> None:

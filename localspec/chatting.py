@@ -58,7 +58,7 @@ def open_chat(
     are chosen on the screen. Without `load`, which needs a screen, the user chooses the first one, too."""
     keeper = _keeper(required=resume is not None)
     client = client or ProcessClient(log_file())
-    folder = Path(settings.export_dir).expanduser() if settings.export_dir else Path.cwd()
+    folder = Path(os.path.expanduser(settings.export_dir)) if settings.export_dir else Path.cwd()
     try:
         if not on_screen(plain):
             from localspec.plain import PlainChat

@@ -128,7 +128,7 @@ def typed(text: str, here: Capacity, n_ctx: int | None = None) -> Row | None:
     text = text.strip()
     if not text.lower().endswith(".gguf") or (os.sep not in text and "/" not in text):
         return None
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if not path.is_file():
         return None
     file = LocalFile(path.absolute(), path.stem, "as typed", path.stat().st_size)

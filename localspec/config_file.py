@@ -24,7 +24,7 @@ class ConfigFile:
     def table(self) -> dict[str, Any]:
         try:
             return tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # a ValueError also for a number without an end
             raise UsageError(f"{self.path}: {error}.", _REMEDY) from None
 
     def where(self, name: str, table: str = "") -> str:
@@ -41,6 +41,8 @@ class ConfigFile:
 
 def read(path: Path) -> ConfigFile:
     try:
+        if path.is_fifo():  # reading one waits until somebody writes
+            raise UsageError(f"{path}: it is a pipe, not a file.", _REMEDY)
         return ConfigFile(path, path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return ConfigFile(path, "")

@@ -63,12 +63,12 @@ def is_head(name: str) -> bool:
 
 def _named(folders: Iterable[Path], wanted: Callable[[str], bool]) -> Iterator[tuple[Path, str, str]]:
     for folder in folders:
-        yield from ((path, path.stem, str(folder)) for path in _files(folder.expanduser(), wanted))
+        yield from ((path, path.stem, str(folder)) for path in _files(Path(os.path.expanduser(folder)), wanted))
     for text in _LM_STUDIO:
-        yield from ((path, path.stem, "LM Studio") for path in _files(Path(text).expanduser(), wanted))
+        yield from ((path, path.stem, "LM Studio") for path in _files(Path(os.path.expanduser(text)), wanted))
     own = os.environ.get("OLLAMA_MODELS")
     for text in (own,) if own else _OLLAMA:
-        blobs = _ollama(Path(text).expanduser()) if wanted is is_model else ()
+        blobs = _ollama(Path(os.path.expanduser(text))) if wanted is is_model else ()
         yield from ((path, name, "Ollama") for path, name in blobs)
     for snapshots in sorted(hub_cache().glob("models--*/snapshots")):
         yield from ((path, path.stem, "Hub cache") for path in _files(snapshots, wanted))

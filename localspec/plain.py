@@ -144,7 +144,7 @@ class PlainChat:
         environment = self._conversation.environment
         facts = asdict(environment) if environment else None
         paths = export_session(
-            Path(folder or self._folder).expanduser(),
+            Path(os.path.expanduser(folder or self._folder)),
             self._conversation.session,
             facts,
             now=datetime.now().astimezone(),

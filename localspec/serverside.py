@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def reached(flags: ServerFlags, model: ModelFlags, speculation: SpeculationFlags
                 raise UsageError(
                     f"{flag} is for a model that is loaded here.", "With --server, the server decides it."
                 )
-    key = keyfile.own_key(Path(flags.server_key_file).expanduser() if flags.server_key_file else None)
+    key = keyfile.own_key(Path(os.path.expanduser(flags.server_key_file)) if flags.server_key_file else None)
     return asyncio.run(_visited(Address.of(flags.server or "", flags.model, key)))
 
 

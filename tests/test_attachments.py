@@ -86,7 +86,7 @@ def test_a_folder_a_binary_and_a_large_file_are_refused(folder: Path) -> None:
     assert len(attach("@fits.txt", folder)) > MOST_BYTES
 
 
-@pytest.mark.parametrize("name", ["~nosuchuser/x.txt", "x" * 5000 + ".txt", "a\0b.txt", "a/" * 5000 + "x.txt"])
+@pytest.mark.parametrize("name", ["x" * 5000 + ".txt", "a\0b.txt", "a/" * 5000 + "x.txt"])
 def test_what_can_not_be_a_file_stays_as_it_is(folder: Path, name: str) -> None:
     assert attach(f"see @{name}", folder) == f"see @{name}"
 

@@ -164,3 +164,16 @@ def test_a_read_only_home_does_not_keep_anybody_from_chatting(
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setattr(config.platformdirs, "user_log_dir", lambda *_: str(tmp_path / "file" / "log"))
     assert config.log_file().name == "localspec.log"
+
+
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(UsageError, match="it is a pipe"):
+        config.load(file=tmp_path / "config.toml", env={})
+
+
+@pytest.mark.parametrize("text", ["seed = " + "9" * 5000, "a = " + "[" * 5000 + "]" * 5000])
+def test_a_file_without_an_end_is_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"config\.toml"):
+        config.load(file=tmp_path / "config.toml", env={})

@@ -74,6 +74,12 @@ def test_the_glossary_has_every_figure() -> None:
     assert {name for name in figures if f"`{name}`" not in glossary} <= {"verifier"}
 
 
+def test_a_home_that_nobody_has_ends_no_program() -> None:
+    """Path.expanduser raises for `~nobody`; os.path.expanduser leaves it as it is."""
+    files = (file for file in PACKAGE.rglob("*.py") if ".expanduser()" in file.read_text("utf-8"))
+    assert [str(file.relative_to(PACKAGE)) for file in files] == []
+
+
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_files_stay_short(file: Path) -> None:
     most = 250 if file == PACKAGE / "tui" / "app.py" else 300

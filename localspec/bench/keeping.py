@@ -25,7 +25,7 @@ def edited(text: str, values: Mapping[str, str | int]) -> str:
     for name, value in values.items():
         try:
             wanted = tomllib.loads(text) | {name: value}
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"The config file can't be read: {error}.", "Correct it first.") from None
         text = next(found for found in _attempts(text, name, value) if _reads(found) == wanted)
     return text
@@ -54,7 +54,7 @@ def _written(value: str | int) -> str:
 def _reads(text: str) -> dict[str, object] | None:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return None
 
 

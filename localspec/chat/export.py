@@ -54,9 +54,9 @@ def export_session(
         except BaseException:
             _discard(json_path, csv_path)
             raise
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a zero in the name
         raise LocalspecError(
-            f"Cannot write the statistics to {folder}: {error.strerror or error}.",
+            f"Cannot write the statistics to {folder}: {getattr(error, 'strerror', None) or error}.",
             "Start localspec in a folder that you may write to, with some space left.",
         ) from error
     return json_path, csv_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -131,7 +132,7 @@ def run(
         grammar=settle.grammar(grammar.json_schema, grammar.grammar),
         **drafting,
     )
-    path = Path(trace).expanduser() if trace else None
+    path = Path(os.path.expanduser(trace)) if trace else None
     raise typer.Exit(answer_once(load, command, as_json=as_json, title=title, trace=path, engine=_engine(site)))
 
 

@@ -3,6 +3,7 @@ never looks at a token: only at where one would come from."""
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import urllib.error
@@ -52,12 +53,12 @@ def token(env: Mapping[str, str]) -> str:
 
 def home(env: Mapping[str, str]) -> Path:
     caches = env.get("XDG_CACHE_HOME") or Path("~/.cache")
-    return Path(env.get("HF_HOME") or Path(caches, "huggingface")).expanduser()
+    return Path(os.path.expanduser(env.get("HF_HOME") or Path(caches, "huggingface")))
 
 
 def cache(env: Mapping[str, str]) -> Path:
     """The folder that models are downloaded to."""
-    return Path(env.get("HF_HUB_CACHE") or home(env) / "hub").expanduser()
+    return Path(os.path.expanduser(env.get("HF_HUB_CACHE") or home(env) / "hub"))
 
 
 def _trouble(endpoint: str) -> str:

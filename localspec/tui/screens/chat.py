@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -244,7 +245,7 @@ class ChatScreen(Settings):
 
     def export(self, folder: str = "") -> None:
         with self._guarded():
-            export(self.app, self.conversation, Path(folder).expanduser() if folder else self._folder)
+            export(self.app, self.conversation, Path(os.path.expanduser(folder)) if folder else self._folder)
 
     def action_copy_answer(self) -> None:
         copy(self.app, self.conversation)
