@@ -14,15 +14,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
-from localspec import catalog
+from localspec import capacity, catalog
 from localspec.conversation import Options
 from localspec.engine.messages import Load
 from localspec.engine.process import ProcessClient
+from localspec.fitting import Capacity, Gpu
+from localspec.flags import AnswerFlags, ModelFlags, SamplingFlags, SpeculationFlags
 from localspec.model import ModelSpec
+from localspec.opening import Opening
 from localspec.spec.settings import Sampling
 from localspec.tui.app import ChatApp
+from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.screens.race import RaceScreen
+from localspec.tui.supply import Supply
 from localspec.tui.widgets.token_view import TokenView
 
 ASKED = (
@@ -111,12 +117,30 @@ def _tokens(app: ChatApp) -> int:
     return len(answer.token_ids) if answer else 0
 
 
+async def models(path: Path) -> None:
+    """What there is to choose from, on a machine with a GPU of 12 GB: that one is made up, so that all marks occur."""
+    gpu = Gpu("CUDA0", 11_400_000_000, 12_000_000_000)
+    capacity.capacity = lambda: Capacity((gpu,), 28_000_000_000)
+    opening = Opening(ModelFlags(), SpeculationFlags(), SamplingFlags(), AnswerFlags())
+    async with chat((110, 32), "localspec-dark", "auto") as (app, pilot):
+        app.supply = Supply(opening.chosen)
+        await pilot.press("f2")
+        await _until(pilot, lambda: isinstance(app.screen, ModelsScreen) and _rows(app) > 1)
+        await pilot.press(*["down"] * 5)
+        await _keep(app, pilot, path, "localspec chat, F2")
+
+
+def _rows(app: ChatApp) -> int:
+    return app.screen.query_one(OptionList).option_count
+
+
 async def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     await talking(folder / "chat.svg", (120, 36), "localspec-dark")
     await talking(folder / "chat-narrow.svg", (72, 24), "localspec-light")
     await tokens(folder / "tokens.svg")
     await race(folder / "race.svg")
+    await models(folder / "models.svg")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def head(width: int, first: str) -> Content:
     """The names of the columns of `row`."""
     family = f"  {'FAMILY':<{_FAMILY}}" if width >= _FAMILY_FROM and first == "PAIR" else ""
     drafting = f"  {'DRAFTS WITH':<{_DRAFTING}}" if width >= _DRAFTING_FROM and first == "PAIR" else ""
-    right = f"{family}{drafting}  {'SIZE':>{_SIZE}}  {'FITS':<{_FITS}} {'':<{_HERE}}"
+    right = f"{family}{drafting}  {'SIZE':>{_SIZE}}  {'FITS':<{_FITS}} {'HERE':<{_HERE}}"
     return Content.styled(first.ljust(max(_LEAST, width - len(right))) + right, "$foreground-muted")
 
 
