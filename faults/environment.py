@@ -121,7 +121,7 @@ _PLACES: dict[str, Callable[[Path], None]] = {
 @attack(_DOOR, "files where folders should be, and the other way round", brief=2)
 def places(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(trial.folder / "m.gguf")
-    chat = ("chat", "--plain", "--target", str(model), "--threads", "1", "--max-tokens", "2", "--seed", "3")
+    chat = ("chat", "--plain", "--target", str(model), "--threads", "1", "--max-tokens", "6", "--seed", "3", "--ban-token", "0", "--ban-token", "2")
     for number, (name, make) in enumerate(_PLACES.items()):
         home = trial.folder / f"home{number}"
         home.mkdir()
@@ -181,7 +181,7 @@ def names(trial: Trial) -> Iterator[Case]:
         "-h",
         "--help",
         "ünï☃",
-        "[/x]",
+        "[red]",
     )
     odd += ("$(id)", "%s%n", "\u202egpj", "a" * 240, "\udcff\udcfe", ";id", "*", "~", "#", "{0}", "&amp;", "\t")
     plain = ggufs.noise(trial.folder / "plain.gguf")
@@ -193,7 +193,6 @@ def names(trial: Trial) -> Iterator[Case]:
         path = os.fsdecode(model)
         for command in (
             ("run", "hi", "--target", path, "--threads", "1", "--max-tokens", "2", "--json"),
-            ("inspect", path),
             ("inspect", path, "--draft", path),
         ):
             done, seconds = localspec(trial.folder, *command)

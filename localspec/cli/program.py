@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -22,19 +23,43 @@ app = typer.Typer(
 
 def main() -> None:
     """The console script: every LocalspecError becomes one line, one hint and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # neither a locale nor half a character may end the program
-            stream.reconfigure(errors="backslashreplace")
+    _hold_streams()
     try:
+        _require_folder()
         app()
     except LocalspecError as error:
-        print(f"localspec: {visible(error.message)}", file=sys.stderr)
-        if error.hint:
-            print(f"  {visible(error.hint)}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _fail(error.message, error.hint, error.exit_code)
     except BrokenPipeError:  # localspec run ... | head
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # no more files, no more processes: the system's own reason will do
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        _fail(f"The system refuses: {where}{error.strerror or error}.", "", 1)
+
+
+def _require_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise LocalspecError("The current folder is gone.", "Change to another one.") from None
+
+
+def _hold_streams() -> None:
+    """What is closed would be taken by the next file that is opened; neither a locale nor half a character may end
+    the program."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
+        elif isinstance(stream, io.TextIOWrapper) and mode == "w":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _fail(message: str, hint: str, exit_code: int) -> None:
+    print(f"localspec: {visible(message)}", file=sys.stderr)
+    if hint:
+        print(f"  {visible(hint)}", file=sys.stderr)
+    sys.exit(exit_code)
 
 
 def _print_version(wanted: bool) -> None:
