@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: chat test check lint types imports tests clean
+.PHONY: chat test check lint types imports tests faults clean
 
 chat: $(VENV)/.installed
 	@if [ -t 1 ]; then exec $(BIN)/localspec chat; else exec $(BIN)/localspec chat --plain; fi
@@ -43,6 +43,10 @@ $(VENV)/.installed: pyproject.toml models.toml | $(VENV)/bin/python
 $(VENV)/.developed: $(VENV)/.installed constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+# Attacks on every door (docs/reliability.md): under 10 minutes.
+faults: $(VENV)/.developed
+	$(BIN)/python -m faults
 
 clean:
 	rm -rf $(VENV)

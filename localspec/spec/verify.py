@@ -27,6 +27,8 @@ class Verifier(Protocol):
 
 def verify_tokens(p: ProbRows, draft: Draft, rng: Generator) -> Verdict:
     """Leviathan et al. 2023, Chen et al. 2023: accept x_i with probability min(1, p_i/q_i), one by one."""
+    if draft.probs is None:
+        return _compare(p, draft, rng)
     for i, token in enumerate(draft.tokens):
         q = proposal(draft, i)
         # random() is in [0, 1): strictly below keeps "never" at ratio 0 and "always" at ratio 1.
@@ -42,9 +44,7 @@ def verify_block(p: ProbRows, draft: Draft, rng: Generator) -> Verdict:
     accepted, so greedy and truncated targets stop reading rows there.
     """
     if draft.probs is None:
-        # Nothing accepts a certain proposal more often than the target would write it. The token rule accepts it
-        # just as often, and reads fewer rows.
-        return verify_tokens(p, draft, rng)
+        return _compare(p, draft, rng)
     q, k = draft.probs, len(draft.tokens)
     r, kept, r_kept = 1.0, 0, 1.0
     for i, token in enumerate(draft.tokens, 1):
@@ -56,6 +56,17 @@ def verify_block(p: ProbRows, draft: Draft, rng: Generator) -> Verdict:
     if kept == k:
         return Verdict(k, p[k].sample(rng))
     return Verdict(kept, _correction(p[kept], q[kept], r_kept, rng))
+
+
+def _compare(p: ProbRows, draft: Draft, rng: Generator) -> Verdict:
+    """A certain proposal stays as long as the target draws the same. No rule accepts it more often than that: with
+    probability p(x). And each token takes the random numbers that plain decoding takes for it, so the same seed
+    gives the same text whatever was proposed, or nothing."""
+    for i, token in enumerate(draft.tokens):
+        drawn = p[i].sample(rng)
+        if drawn != token:
+            return Verdict(i, drawn)
+    return Verdict(len(draft.tokens), p[len(draft.tokens)].sample(rng))
 
 
 def _acceptance(p: Distribution, q: Distribution, r: float) -> float:
