@@ -60,7 +60,7 @@ def complaint(done: CompletedProcess[str], seconds: float, codes: tuple[int, ...
     return None
 
 
-@attack(_DOOR, "damaged settings", brief=3)
+@attack(_DOOR, "damaged settings", brief=1)
 def settings(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(trial.folder / "m.gguf")
     folder = trial.folder / ".config" / "localspec"
@@ -118,7 +118,7 @@ _PLACES: dict[str, Callable[[Path], None]] = {
 }
 
 
-@attack(_DOOR, "files where folders should be, and the other way round", brief=2)
+@attack(_DOOR, "files where folders should be, and the other way round", brief=1)
 def places(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(trial.folder / "m.gguf")
     chat = ("chat", "--plain", "--target", str(model), "--threads", "1", "--max-tokens", "6", "--seed", "3", "--ban-token", "0", "--ban-token", "2")
@@ -134,7 +134,7 @@ def places(trial: Trial) -> Iterator[Case]:
         yield f"models: {name}", complaint(*localspec(home, "models"))
 
 
-@attack(_DOOR, "variables, locales and limits", brief=2)
+@attack(_DOOR, "variables, locales and limits", brief=1)
 def variables(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(
         trial.folder / "m.gguf", extra={"general.name": "naïve ☃ \udc80".encode("utf-8", "replace").decode()}
@@ -168,7 +168,7 @@ def variables(trial: Trial) -> Iterator[Case]:
             yield f"{command[0]}: {name}", complaint(*localspec(trial.folder, *command, **environment))
 
 
-@attack(_DOOR, "the names of files", brief=2)
+@attack(_DOOR, "the names of files", brief=1)
 def names(trial: Trial) -> Iterator[Case]:
     """Names that a file system takes: each is loaded, inspected and listed."""
     odd = (
@@ -232,7 +232,7 @@ def bare(trial: Trial) -> Iterator[Case]:
     yield "the current folder is gone", complaint(done, 0)
 
 
-@attack(_DOOR, "a clock that jumps", brief=0)
+@attack(_DOOR, "a clock that jumps", brief=4)
 def clock(trial: Trial) -> Iterator[Case]:
     from localspec.chat.keeper import Keeper
     from localspec.chat.session import Session

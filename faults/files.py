@@ -179,14 +179,14 @@ def _files(trial: Trial, portion: int) -> Iterator[tuple[Mutation, Path]]:
             shutil.rmtree(folder)
 
 
-@attack(_DOOR, "inspect", brief=150)
+@attack(_DOOR, "inspect", brief=100)
 def inspecting(trial: Trial) -> Iterator[Case]:
     with Inspector() as inspect:
         for each, path in _files(trial, trial.few(5, 40)):
             yield each.name, inspect(path)
 
 
-@attack(_DOOR, "loading and asking in a chat's engine", brief=60)
+@attack(_DOOR, "loading and asking in a chat's engine", brief=40)
 def loading(trial: Trial) -> Iterator[Case]:
     with Loader(trial.folder / "engine.log") as load:
         for each, path in _files(trial, trial.few(3, 120)):
@@ -217,7 +217,7 @@ def reading(trial: Trial) -> Iterator[Case]:
             yield f"header {number}", "it was accepted"
 
 
-@attack(_DOOR, "run from the command line", brief=2)
+@attack(_DOOR, "run from the command line", brief=1)
 def running(trial: Trial) -> Iterator[Case]:
     makers = {
         "a file that ends llama.cpp": killer,

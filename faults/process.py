@@ -97,7 +97,7 @@ _MOMENTS: dict[str, Callable[[Chat], object]] = {
 }
 
 
-@attack(_DOOR, "killed", brief=5)
+@attack(_DOOR, "killed", brief=3)
 def killed(trial: Trial) -> Iterator[Case]:
     model = _large(trial)
     signals = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGTERM, signal.SIGBUS)
@@ -200,7 +200,7 @@ def _unknown(connection: Connection, _log: str) -> None:
     os._exit(0)
 
 
-@attack(_DOOR, "nonsense on the pipe", brief=2)
+@attack(_DOOR, "nonsense on the pipe", brief=1)
 def nonsense(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(trial.folder / "m.gguf")
     real = process._child

@@ -120,7 +120,7 @@ BOMBS = {
 }
 
 
-@attack(_DOOR, "escapes from the sandbox", brief=12)
+@attack(_DOOR, "escapes from the sandbox", brief=50)
 def escapes(trial: Trial) -> Iterator[Case]:
     for template in ESCAPES:
         try:
@@ -133,7 +133,7 @@ def escapes(trial: Trial) -> Iterator[Case]:
         yield template, f"it says {text[:100]!r}" if inside else None
 
 
-@attack(_DOOR, "programs without an end", brief=6)
+@attack(_DOOR, "programs without an end", brief=4)
 def bombs(trial: Trial) -> Iterator[Case]:
     render("warm", _TALK, bos="", eos="")
     before, slowest = _peak(), 0.0
