@@ -209,10 +209,11 @@ def comparison(race: Race) -> str:
     if race.equal:
         return f"same {race.same:,} tokens"
     place = _parting(race)
-    if not race.asked.sampling.greedy:
+    drawn = any(made.drafted and any(q < 1 for q in made.q) for made in race.lanes[1].answer.rounds)
+    if drawn and not race.asked.sampling.greedy:
         return (
             f"{place}. At temperature {race.asked.sampling.temperature:g} both are drawn from the model's own "
-            "distribution, but speculation uses the random numbers in another order: the texts may differ."
+            "distribution, but drafts that are drawn use random numbers of their own: the texts may differ."
         )
     if race.gap is None:
         return place

@@ -14,11 +14,11 @@ def token(word: str) -> int:
     return sum(map(ord, word))
 
 
-def lane(turn: int, words: str, size: int = 1, *, reason: Finish = Finish.STOP) -> list[Event]:
-    """An answer of these words, `size` of them in each round: 1 is plain decoding."""
+def lane(turn: int, words: str, size: int = 1, *, reason: Finish = Finish.STOP, q: float = 1.0) -> list[Event]:
+    """An answer of these words, `size` of them in each round: 1 is plain decoding. `q` below 1: a model drafted."""
     spoken = words.split()
     chunks = [spoken[at : at + size] for at in range(0, len(spoken), size)]
-    rounds = tuple(_round(chunk, size) for chunk in chunks)
+    rounds = tuple(_round(chunk, size, q) for chunk in chunks)
     pieces = tuple(
         Piece(token(word), f" {word}", who)
         for made, chunk in zip(rounds, chunks, strict=True)
@@ -28,12 +28,12 @@ def lane(turn: int, words: str, size: int = 1, *, reason: Finish = Finish.STOP) 
     return [Prefill(turn, 9, 9, 0), Emitted(turn, rounds, pieces), _finished(turn, reason, seconds)]
 
 
-def _round(words: list[str], size: int) -> Round:
+def _round(words: list[str], size: int, q: float) -> Round:
     ids = tuple(map(token, words))
     drafted, seconds = ids[:-1], PLAIN_S if size == 1 else DRAFTED_S
-    certain = (1.0,) * len(drafted)
-    name = "lookup" if drafted else "off"
-    return Round(name, name, drafted, len(drafted), ids, certain, certain, 8, 0.0, seconds, 0.0, seconds)
+    p = (1.0,) * len(drafted)
+    name = "off" if not drafted else "lookup" if q == 1 else "draft"
+    return Round(name, name, drafted, len(drafted), ids, p, (q,) * len(drafted), 8, 0.0, seconds, 0.0, seconds)
 
 
 def _finished(turn: int, reason: Finish, seconds: float) -> Finished:

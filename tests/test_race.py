@@ -28,9 +28,9 @@ def begun(options: Options = GREEDY) -> tuple[Talk, Race]:
     return talk, run
 
 
-def raced(first: str, second: str, options: Options = GREEDY) -> Race:
+def raced(first: str, second: str, options: Options = GREEDY, q: float = 1.0) -> Race:
     _, run = begun(options)
-    for event in (*lane(-1, first), *lane(-2, second, 3)):
+    for event in (*lane(-1, first), *lane(-2, second, 3, q=q)):
         assert run.fold(event)
     return run
 
@@ -74,13 +74,15 @@ def test_answers_of_other_lengths_are_compared_by_their_speeds() -> None:
     assert result(run) == "lookup 12 tok/s against plain 2.0 tok/s: 6.00x"
 
 
-def test_above_temperature_0_texts_may_part_and_it_says_why() -> None:
-    run = raced(WORDS, "one two tree four", replace(OPTIONS, sampling=Sampling(temperature=0.7, seed=1)))
+def test_above_temperature_0_texts_may_part_where_a_model_drafts_and_it_says_why() -> None:
+    warm = replace(OPTIONS, sampling=Sampling(temperature=0.7, seed=1))
+    run = raced(WORDS, "one two tree four", warm, q=0.5)
     assert run.over
     assert comparison(run).startswith(
         'same 2 tokens, then " three" in plain and " tree" in lookup. At temperature 0.7'
     )
-    assert "same" in comparison(raced(WORDS, WORDS, replace(OPTIONS, sampling=Sampling(temperature=0.7, seed=1))))
+    assert "same" in comparison(raced(WORDS, WORDS, warm, q=0.5))
+    assert "At temperature" not in comparison(raced(WORDS, "one two tree four", warm)), "one seed, one text"
 
 
 def test_where_greedy_texts_part_the_model_is_asked_how_close_it_was() -> None:

@@ -125,6 +125,19 @@ def test_a_model_that_cannot_rewind_works_without_drafts(drafter: Drafter) -> No
 # Randomness
 
 
+@pytest.mark.parametrize("k", [1, 3, 8])
+@pytest.mark.parametrize("verifier", VERIFIERS)
+@pytest.mark.parametrize("method", ["lookup", "suffix"])
+def test_a_seed_gives_the_same_text_whatever_is_proposed_with_certainty(method: str, verifier: str, k: int) -> None:
+    """Each token takes the random numbers that plain decoding takes for it, at any temperature."""
+    for seed in range(10):
+        plain = answer(ready(FakeModel(rambling(V, seed), V), Off()), sampling=WARM, seed=seed, max_tokens=150)
+        decoder = ready(FakeModel(rambling(V, seed), V), create(method), k=k, verifier=verifier)
+        drafted = answer(decoder, sampling=WARM, seed=seed, max_tokens=150)
+        assert text(drafted) == text(plain)
+        assert sum(r.accepted for r in drafted) > 0, "nothing was tried"
+
+
 def test_the_same_seed_gives_the_same_rounds_and_another_seed_others() -> None:
     def run(seed: int) -> list[Round]:
         drafter = own_draft(noise(V, seed=1))
