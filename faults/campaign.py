@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults import environment, files, process, templates
+from faults import environment, files, process, store, templates
 
 ALL = (
     *(files.inspecting, files.loading, files.reading, files.running),
@@ -10,4 +10,5 @@ ALL = (
     *(process.killed, process.stopped, process.starved, process.nonsense, process.restarts, process.orphaned),
     *(environment.settings, environment.places, environment.variables, environment.names, environment.bare),
     environment.clock,
+    *(store.killed, store.damaged, store.refused, store.together),
 )

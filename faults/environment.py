@@ -121,7 +121,22 @@ _PLACES: dict[str, Callable[[Path], None]] = {
 @attack(_DOOR, "files where folders should be, and the other way round", brief=1)
 def places(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(trial.folder / "m.gguf")
-    chat = ("chat", "--plain", "--target", str(model), "--threads", "1", "--max-tokens", "6", "--seed", "3", "--ban-token", "0", "--ban-token", "2")
+    chat = (
+        "chat",
+        "--plain",
+        "--target",
+        str(model),
+        "--threads",
+        "1",
+        "--max-tokens",
+        "6",
+        "--seed",
+        "3",
+        "--ban-token",
+        "0",
+        "--ban-token",
+        "2",
+    )
     for number, (name, make) in enumerate(_PLACES.items()):
         home = trial.folder / f"home{number}"
         home.mkdir()

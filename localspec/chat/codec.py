@@ -21,6 +21,8 @@ from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish, Round
 
 Plain: TypeAlias = Any  # what JSON holds
+# What reading damaged parts may raise.
+DAMAGE = (zlib.error, struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _FACTS = (
     *("method", "finish", "prompt_tokens", "reused_tokens", "seed", "error", "tail", "resumed"),
     *("prefill_s", "ttft_s", "decode_s", "total_s"),

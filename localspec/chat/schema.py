@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -120,6 +121,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # what people write is theirs alone
     database = sqlite3.connect(path or ":memory:", timeout=PATIENCE_S, isolation_level=None)
+    database.text_factory = partial(str, encoding="utf-8", errors="replace")  # one damaged letter is one letter
     try:
         _upgrade(database, path)
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "secure_delete = ON"):

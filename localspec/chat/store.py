@@ -17,7 +17,7 @@ from typing import Any
 from localspec.chat import schema
 from localspec.chat.answer import Answer
 from localspec.chat.claims import Claims
-from localspec.chat.codec import answer_fields, asked_of, facts, packed, sampling_of
+from localspec.chat.codec import DAMAGE, answer_fields, asked_of, facts, packed, sampling_of
 from localspec.chat.message import Message
 from localspec.chat.query import looked_for
 from localspec.chat.session import Node, Session
@@ -81,7 +81,21 @@ class Store:
         rows = self._all("SELECT key, named, system, settings, model, chosen FROM sessions WHERE id = ?", id)
         if not rows:
             raise LocalspecError("This session is no longer there.", "It was deleted elsewhere.")
-        key, named, system, settings, model, chosen = rows[0]
+        try:
+            return self._read(id, *rows[0])
+        except DAMAGE as error:
+            raise LocalspecError("This session is damaged and can't be opened.", "The others can.") from error
+
+    def _read(
+        self,
+        id: str,
+        key: int,
+        named: str | None,
+        system: str | None,
+        settings: str,
+        model: str,
+        chosen: int | None,
+    ) -> Session:
         kept = json.loads(settings)
         session = Session(system, sampling=kept["sampling"] and sampling_of(kept["sampling"]), model=model)
         session.id, session.named = id, named

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from localspec.chat.answer import Answer
-from localspec.chat.codec import unpacked, unpacked_tokens
+from localspec.chat.codec import DAMAGE, unpacked, unpacked_tokens
+from localspec.chat.message import Piece
 
 
 class StoredAnswer(Answer):
@@ -24,7 +25,10 @@ class StoredAnswer(Answer):
     def __getattr__(self, name: str) -> Any:
         if name not in ("rounds", "pieces"):
             raise AttributeError(name)
-        parts = [unpacked(tokens, body) for tokens, body in self._parts]
+        try:
+            parts = [unpacked(tokens, body) for tokens, body in self._parts]
+        except DAMAGE:  # the figures are lost; the words are kept apart from them
+            parts = [([], [Piece(0, self._text, "plain")])]
         self.rounds = [made for rounds, _ in parts for made in rounds]
         self.pieces = [piece for _, pieces in parts for piece in pieces]
         self._parts = []
@@ -41,4 +45,9 @@ class StoredAnswer(Answer):
 
     @property
     def token_ids(self) -> tuple[int, ...]:
-        return unpacked_tokens(b"".join(tokens for tokens, _ in self._parts)) if self._parts else super().token_ids
+        if not self._parts:
+            return super().token_ids
+        try:
+            return unpacked_tokens(b"".join(tokens for tokens, _ in self._parts))
+        except DAMAGE:
+            return ()

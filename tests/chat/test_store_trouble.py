@@ -14,7 +14,7 @@ import pytest
 
 from localspec.chat import schema
 from localspec.chat.store import Store
-from localspec.errors import StoreError
+from localspec.errors import LocalspecError, StoreError
 from tests.chat.said import Kept, everything, spoken
 
 
@@ -264,3 +264,36 @@ def test_a_session_belongs_to_one_instance_until_that_ends(file: Path) -> None:
         other.kill()
         other.wait()
         assert store.claim("abc")
+
+
+def test_damaged_figures_leave_the_words(kept: Kept, file: Path) -> None:
+    kept.keeper.close()
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE parts SET body = x'00112233', tokens = x'0102'")
+    (answer,) = Store(file).read(kept.session.id).answers()
+    assert answer.answer is not None
+    assert answer.answer.token_ids == ()
+    assert answer.answer.rounds == []
+    assert answer.answer.text == "Because of the long night. "
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["UPDATE sessions SET settings = '{'", "UPDATE nodes SET facts = '[1]' WHERE facts IS NOT NULL"],
+)
+def test_a_damaged_session_is_a_sentence_and_the_others_open(kept: Kept, file: Path, damage: str) -> None:
+    kept.keeper.close()
+    with sqlite3.connect(file) as database:
+        database.execute(damage)
+    other = Kept(file)
+    other.ask("And you?", "Me too.")
+    with pytest.raises(LocalspecError, match="damaged"):
+        other.keeper.store.read(kept.session.id)
+    assert other.read().title == "And you?"
+
+
+def test_a_damaged_letter_is_one_letter(kept: Kept, file: Path) -> None:
+    kept.keeper.close()
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE sessions SET title = CAST(x'57ff79' AS TEXT)")
+    assert [row.title for row in Store(file).sessions()] == ["W\N{REPLACEMENT CHARACTER}y"]
