@@ -51,7 +51,10 @@ def chat(
         str | None, typer.Option("--session", help="Go on with this one: its title, or the beginning of its id.")
     ] = None,
 ) -> None:
-    """Chat on the screen; line by line with --plain or without a terminal."""
+    """Chat with a model.
+
+    On the screen; line by line with --plain or without a terminal.
+    """
     from localspec import settle
     from localspec.chatting import Resume, on_screen, open_chat
     from localspec.opening import Opening, options
@@ -145,7 +148,10 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer prompts and draws: a first look.")] = False,
 ) -> None:
-    """Prove that speculation leaves the target's text and distribution alone, on the loaded pair."""
+    """Prove that speculation does not change the text.
+
+    On the loaded pair: greedy text against plain decoding, and draws against the target's distribution.
+    """
     from localspec import settle
     from localspec.proving import verify as prove
 

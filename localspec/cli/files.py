@@ -15,7 +15,10 @@ def inspect(
     draft: Annotated[str | None, typer.Option("--draft", help="Can this file draft for it?")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say what a file is, whether it is whole, and whether another can draft for it."""
+    """Say what a model file is, and what drafts for it.
+
+    Whether it is whole, how its cache goes back, which drafters work, and whether --draft FILE fits.
+    """
     from localspec.inspecting import inspect as inspect_file
 
     raise typer.Exit(inspect_file(file, draft, as_json=as_json))
@@ -28,7 +31,7 @@ def models(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the pairs and the files that are here, and what fits this machine."""
+    """List models: what is here, what fits, and why not."""
     from localspec import config
     from localspec.listing import models as list_models
 
@@ -42,7 +45,10 @@ def pull(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be fetched.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
-    """Fetch a pair from the Hugging Face Hub; after an interruption, go on where it stopped."""
+    """Fetch a pair from the Hugging Face Hub.
+
+    After an interruption it goes on where it stopped.
+    """
     from localspec import config
     from localspec.pulling import pull as pull_pair
 
@@ -55,7 +61,7 @@ def rm(
     partial: Annotated[bool, typer.Option("--partial", help="What interrupted downloads left.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete the downloaded files of a pair, after showing what would go."""
+    """Delete what was downloaded for a pair, after asking."""
     from localspec.errors import UsageError
     from localspec.tidying import remove
 
@@ -66,7 +72,10 @@ def rm(
 
 @app.command()
 def scan(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Show which downloaded models are stored where, how big they are, and what interrupted downloads left."""
+    """Show downloaded models, their sizes and leftovers.
+
+    Where each is stored, which program fetched it, and what interrupted downloads left.
+    """
     from localspec.tidying import scan as scan_cache
 
     raise typer.Exit(scan_cache(as_json=as_json))

@@ -11,7 +11,7 @@ from localspec.cli.program import app
 
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Say what this installation can do, and how to mend what is missing."""
+    """Say what works here, and how to mend what does not."""
     from localspec.doctor import doctor as examine
 
     raise typer.Exit(examine(as_json=as_json))

@@ -31,7 +31,10 @@ def bench(
         typer.Option("--compare", help="Two reports: what changed between them.", show_default=False),
     ] = None,
 ) -> None:
-    """Measure methods, settings and other servers on this machine: in turns, with intervals."""
+    """Measure methods, settings and other servers here.
+
+    In turns on one loaded model, with confidence intervals.
+    """
     from localspec.bench import command
 
     if sweep.yes and not sweep.sweep:

@@ -22,7 +22,10 @@ def replay(
     speed: Annotated[float, typer.Option("--speed", help="2 is twice as fast as it was.")] = 1.0,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen.")] = False,
 ) -> None:
-    """Show a recorded answer again as it was written, with no model."""
+    """Show a recorded answer again, with no model.
+
+    At the speed at which it was written.
+    """
     from pathlib import Path
 
     from localspec.chat.trace_reading import read

@@ -31,7 +31,10 @@ def serve(
     queue: Annotated[int, typer.Option("--queue", min=0, max=1000, help="Requests that may wait.")] = 16,
     max_body: Annotated[int, typer.Option("--max-body", min=1, help="Largest request, in bytes.")] = 2 << 20,
 ) -> None:
-    """Answer other programs over the OpenAI protocol (docs/beyond-one-machine.md)."""
+    """Answer other programs over the OpenAI protocol.
+
+    See docs/beyond-one-machine.md.
+    """
     from localspec import settle
     from localspec.chat.message import Message
     from localspec.engine.messages import Generate
@@ -71,7 +74,10 @@ def worker(
         bool, typer.Option("--i-trust-this-network", help="Needed for other addresses than this machine's own.")
     ] = False,
 ) -> None:
-    """Compute layers of a model that runs on another machine (llama.cpp's RPC; docs/beyond-one-machine.md)."""
+    """Compute layers for a model on another machine.
+
+    Over llama.cpp's RPC: see docs/beyond-one-machine.md.
+    """
     from localspec.worker import work
 
     raise typer.Exit(work(host, port, threads, memory, trusted=trust_network))
