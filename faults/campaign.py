@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults import environment, files, process, store, templates
+from faults import downloads, environment, files, process, store, templates
 
 ALL = (
     *(files.inspecting, files.loading, files.reading, files.running),
@@ -11,4 +11,5 @@ ALL = (
     *(environment.settings, environment.places, environment.variables, environment.names, environment.bare),
     environment.clock,
     *(store.killed, store.damaged, store.refused, store.together),
+    *(downloads.names, downloads.redirects, downloads.bodies, downloads.traces),
 )

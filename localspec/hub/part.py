@@ -26,10 +26,12 @@ class Part:
     def __init__(self, file: PlannedFile, cache: Path, busy: Callable[[], None]) -> None:
         self._file, self._cache = file, cache
         self.path = store.part(cache, file)
+        if self.path.is_symlink():  # we make none, and what it points to is not ours to write to
+            self.path.unlink()
         mark = store.read_mark(store.mark(cache, file))
         continues = mark.get("size") == file.size and self.path.exists()
         self.validator: str | None = mark.get("etag") if continues else None
-        self._data = open(self.path, "r+b" if continues else "w+b", buffering=0)  # noqa: SIM115
+        self._data = open(self.path, "r+b" if continues else "w+b", 0, opener=_itself)  # noqa: SIM115
         self.size, self._digest = 0, digest(file)
         if continues:
             try:
@@ -101,6 +103,11 @@ class Part:
             busy()
         if self.size > self._file.size:
             self.restart()
+
+
+def _itself(path: str, flags: int) -> int:
+    """Never through a link."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def digest(file: PlannedFile) -> hashlib._Hash:

@@ -66,6 +66,8 @@ def headers() -> dict[str, str]:
 
 def listing(repo: str, revision: str) -> Listing:
     """The commit and the GGUF files of a repository; raises LocalspecError."""
+    if not is_safe(revision):
+        raise UsageError(f"{revision!r} is no revision of {repo}.", "Name a branch, a tag or a commit.")
     if is_offline():
         raise Offline()
     secret = token()

@@ -94,6 +94,13 @@ class TestFiles:
         hub.answer_next("/api/", 200, b'{"id": "a/b", "sha": "../../x", "siblings": []}')
         assert isinstance(refusal(alone(file=TARGET), cache), client.NotTheHub)
 
+    @pytest.mark.parametrize("revision", ["../../x", "\0", "main\n", "/x"])
+    def test_a_revision_that_is_none_is_refused(self, cache: Path, hub: Hub, revision: str) -> None:
+        ref = FileRef(repo=REPO, file=TARGET, revision=revision)
+        with pytest.raises(LocalspecError, match="is no revision"):
+            client.plan(Pair("x", "X", ref), cache=cache)
+        assert hub.requests == []
+
     def test_what_does_not_come_from_the_hub_is_said(self, cache: Path, hub: Hub) -> None:
         package = FileRef(package="no_such_package", file="a.gguf", install="no-such==1")
         plan = client.plan(Pair("x", "X", package, FileRef(path="mine.gguf")), cache=cache)

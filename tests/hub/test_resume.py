@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from localspec import hub as client
 from localspec.catalog import Pair
 from localspec.errors import LocalspecError
 from localspec.hub import Progress, answer
+from localspec.hub.part import Part
 from localspec.hub.types import Cancelled
 from tests.hub.conftest import QUICK, REPO, TARGET, bring, finals, parts
 from tests.hub.server import Fault, Hub
@@ -145,6 +147,19 @@ def test_wrong_bytes_of_the_right_length_are_deleted(alone: Pair, cache: Path, s
     assert (finals(cache), parts(cache)) == ([], [])
     stocked.repositories[REPO].files[TARGET] = target
     assert bring(alone, cache)[0].read_bytes() == target
+
+
+def test_a_link_in_the_place_of_a_part_is_not_written_through(
+    alone: Pair, cache: Path, stocked: Hub, target: bytes
+) -> None:
+    victim = cache.parent / "victim"
+    victim.write_text("precious")
+    (file,) = client.plan(alone, cache=cache).files
+    blobs = cache / f"models--{REPO.replace('/', '--')}" / "blobs"
+    blobs.mkdir(parents=True)
+    (blobs / f"{file.etag}.localspec.part").symlink_to(victim)
+    assert bring(alone, cache)[0].read_bytes() == target
+    assert victim.read_text() == "precious"
 
 
 def test_a_damaged_part_is_noticed(alone: Pair, cache: Path, stocked: Hub) -> None:
@@ -289,17 +304,17 @@ def _read_only(folder: Path) -> Iterator[None]:
 
 
 class TestDisk:
-    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
-    def test_a_full_disk_is_said(self, alone: Pair, cache: Path, stocked: Hub, target: bytes) -> None:
-        plan = client.plan(alone, cache=cache)
-        part = cache / "models--owner--Noise-GGUF" / "blobs" / f"{plan.files[0].etag}.localspec.part"
-        part.parent.mkdir(parents=True)
-        part.symlink_to("/dev/full")
-        with pytest.raises(LocalspecError, match="is full") as caught:
-            client.fetch(plan, lambda _: None, lambda: False, patience=QUICK)
+    def test_a_full_disk_is_said(
+        self, alone: Pair, cache: Path, stocked: Hub, target: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(self: Part, data: bytes) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch, pytest.raises(LocalspecError, match="is full") as caught:
+            patch.setattr(Part, "append", refuse)
+            bring(alone, cache)
         assert "scan" in caught.value.hint
         assert finals(cache) == []
-        part.unlink()
         assert bring(alone, cache)[0].read_bytes() == target
 
     def test_a_cache_that_can_only_be_read_is_said(self, alone: Pair, cache: Path, stocked: Hub) -> None:
