@@ -75,11 +75,11 @@ def draft(each: Draft, width: int) -> Content:
     symbol = _SYMBOLS[each.rank]
     line = Content.assemble(
         (f"{symbol} ", _COLOURS.get(symbol, "$primary")),
-        _cut(each.name, name),
+        _cut(each.name, name).stylize("$foreground-muted" if each.rank == REFUSED else ""),
         f" {total:>{_SIZE}}  ",
         (one_line(each.said, 200), "$foreground-muted"),
-    ).truncate(width, ellipsis=True)
-    return line.stylize("dim") if each.rank == REFUSED else line
+    )
+    return line.truncate(width, ellipsis=True)
 
 
 def download(each: Download, width: int) -> Content:
