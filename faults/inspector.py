@@ -32,7 +32,7 @@ def once(path: str) -> dict[str, object]:
 if __name__ == "__main__":
     from importlib import import_module
 
-    for module in ("localspec.cli", "localspec.inspecting"):  # before the limit is set
+    for module in ("localspec.cli", "localspec.shelf.inspecting"):  # before the limit is set
         import_module(module)
 
     limit = int(sys.argv[1])

@@ -90,7 +90,7 @@ def open_chat(
 
 
 def _supply(opening: Opening, settings: Config) -> Supply:
-    from localspec.fetching import Downloads
+    from localspec.shelf.fetching import Downloads
     from localspec.tui.supply import Supply
 
     folders = (settings.model_dirs or "").split(os.pathsep)

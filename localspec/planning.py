@@ -10,7 +10,7 @@ from pathlib import Path
 from localspec.chat.text import one_line
 from localspec.engine.messages import Load
 from localspec.engine.placing import Placing, place
-from localspec.fitting import size
+from localspec.fit.plan import size
 
 SCHEMA = "localspec.plan/1"
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
-from localspec import capacity, catalog
+from localspec import catalog
 from localspec.conversation import Options
 from localspec.engine.messages import Load
 from localspec.engine.process import ProcessClient
-from localspec.fitting import Capacity, Gpu
+from localspec.fit import capacity
+from localspec.fit.plan import Capacity, Gpu
 from localspec.flags import AnswerFlags, ModelFlags, SamplingFlags, SpeculationFlags
 from localspec.model import ModelSpec
 from localspec.opening import Opening

@@ -19,7 +19,7 @@ def inspect(
 
     Whether it is whole, how its cache goes back, which drafters work, and whether --draft FILE fits.
     """
-    from localspec.inspecting import inspect as inspect_file
+    from localspec.shelf.inspecting import inspect as inspect_file
 
     raise typer.Exit(inspect_file(file, draft, as_json=as_json))
 
@@ -33,7 +33,7 @@ def models(
 ) -> None:
     """List models: what is here, what fits, and why not."""
     from localspec import config
-    from localspec.listing import models as list_models
+    from localspec.shelf.listing import models as list_models
 
     settings = config.load()
     raise typer.Exit(list_models(settings.model_dirs, n_ctx=n_ctx or settings.n_ctx, as_json=as_json))
@@ -50,7 +50,7 @@ def pull(
     After an interruption it goes on where it stopped.
     """
     from localspec import config
-    from localspec.pulling import pull as pull_pair
+    from localspec.shelf.pulling import pull as pull_pair
 
     raise typer.Exit(pull_pair(pair, transfer=config.load().transfer, dry_run=dry_run, as_json=as_json))
 
@@ -63,7 +63,7 @@ def rm(
 ) -> None:
     """Delete what was downloaded for a pair, after asking."""
     from localspec.errors import UsageError
-    from localspec.tidying import remove
+    from localspec.shelf.tidying import remove
 
     if (pair is None) != partial:
         raise UsageError("rm takes a pair, or --partial.", "`localspec scan` shows what is stored.")
@@ -76,6 +76,6 @@ def scan(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON ob
 
     Where each is stored, which program fetched it, and what interrupted downloads left.
     """
-    from localspec.tidying import scan as scan_cache
+    from localspec.shelf.tidying import scan as scan_cache
 
     raise typer.Exit(scan_cache(as_json=as_json))

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from localspec import capacity as machine
 from localspec import gguf
 from localspec.engine.messages import Load
 from localspec.errors import ModelLoadError
-from localspec.fitting import Capacity, Gpu, Plan, plan, remedy, smaller
-from localspec.footprint import Footprint, of_header
+from localspec.fit import capacity as machine
+from localspec.fit.footprint import Footprint, of_header
+from localspec.fit.plan import Capacity, Gpu, Plan, plan, remedy, smaller
 from localspec.gguf import Header
 from localspec.llama import devices, logs
 from localspec.llama.choices import Machine, choose

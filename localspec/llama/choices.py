@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localspec.errors import UsageError
-from localspec.fitting import default_cache_type
-from localspec.footprint import BLOCK, DEFAULT_CONTEXT, head_sizes, is_packable
+from localspec.fit.footprint import BLOCK, DEFAULT_CONTEXT, head_sizes, is_packable
+from localspec.fit.plan import default_cache_type
 from localspec.gguf import Header
 from localspec.llama.devices import Device, has_gpu
 from localspec.model import ModelSpec

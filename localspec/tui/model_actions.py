@@ -13,8 +13,8 @@ from localspec.chat.text import visible
 from localspec.conversation import Conversation
 from localspec.engine.messages import Ready
 from localspec.errors import LocalspecError
-from localspec.fetching import Download
 from localspec.opening import Choice
+from localspec.shelf.fetching import Download
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.first import FirstScreen
 from localspec.tui.screens.models import ModelsScreen

@@ -6,10 +6,10 @@ from __future__ import annotations
 from textual.content import Content
 
 from localspec.chat.text import one_line
-from localspec.choosing import Row
-from localspec.drafts import ABSENT, FITS, REFUSED, TRANSLATED, WITHOUT, Draft
-from localspec.fetching import Bar, Download
-from localspec.fitting import size
+from localspec.fit.plan import size
+from localspec.shelf.choosing import Row
+from localspec.shelf.drafts import ABSENT, FITS, REFUSED, TRANSLATED, WITHOUT, Draft
+from localspec.shelf.fetching import Bar, Download
 from localspec.tui import charts
 
 _FAMILY_FROM, _DRAFTING_FROM = 84, 68  # columns from which on there is room for them

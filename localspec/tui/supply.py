@@ -8,8 +8,8 @@ from pathlib import Path
 
 from localspec.conversation import Options
 from localspec.engine.messages import Load
-from localspec.fetching import Downloads
 from localspec.opening import Choice
+from localspec.shelf.fetching import Downloads
 
 Chosen = Callable[[Choice], tuple[Load, Options]]
 

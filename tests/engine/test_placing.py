@@ -14,8 +14,8 @@ from localspec.engine.engine import Engine
 from localspec.engine.messages import Event, Failed, Load, Notice, Ready
 from localspec.engine.placing import load_lower, load_target, place
 from localspec.errors import ModelLoadError, UsageError
-from localspec.fitting import GPU_RESERVE, HOST_RESERVE, Capacity, Gpu
-from localspec.footprint import of_header
+from localspec.fit.footprint import of_header
+from localspec.fit.plan import GPU_RESERVE, HOST_RESERVE, Capacity, Gpu
 from localspec.llama import logs
 from localspec.model import ModelSpec
 from tests import ggufs

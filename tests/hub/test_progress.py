@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localspec.hub import Plan, PlannedFile, Progress
 from localspec.hub.meter import Meter
-from localspec.progress import Lines
+from localspec.shelf.progress import Lines
 
 FILE = PlannedFile("target", "a/b", "x.gguf", "main", "c" * 40, 100_000_000, "e" * 64, "e" * 64, here=False)
 DRAFT = PlannedFile("draft", "a/b", "y.gguf", "main", "c" * 40, 1_000_000, "f" * 64, "f" * 64, here=True)

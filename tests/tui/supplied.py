@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from localspec import capacity, catalog, config
+from localspec import catalog, config
 from localspec.conversation import Options
-from localspec.fetching import Downloads
-from localspec.fitting import Capacity
+from localspec.fit import capacity
+from localspec.fit.plan import Capacity
 from localspec.flags import AnswerFlags, ModelFlags, SamplingFlags, SpeculationFlags
 from localspec.opening import Opening
+from localspec.shelf.fetching import Downloads
 from localspec.spec.settings import Sampling
 from localspec.tui.app import ChatApp
 from localspec.tui.supply import Supply

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from localspec import choosing, hub
-from localspec.fetching import Bar, Download, Planned
+from localspec import hub
 from localspec.hub import Plan, PlannedFile
+from localspec.shelf import choosing
+from localspec.shelf.fetching import Bar, Download, Planned
 from localspec.tui.app import ChatApp
 from localspec.tui.screens.drafts import DraftsScreen
 from localspec.tui.screens.models import ModelsScreen

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 from textual.widgets import Input
 
-from localspec.sampling_fields import FIELDS
+from localspec.commands.sampling_fields import FIELDS
 from localspec.spec.settings import Sampling
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.sampling import SamplingScreen

@@ -14,12 +14,12 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from localspec import drafts
 from localspec.chat.text import one_line, visible
-from localspec.choosing import Row
-from localspec.drafts import Draft
 from localspec.errors import LocalspecError
 from localspec.opening import Choice
+from localspec.shelf import drafts
+from localspec.shelf.choosing import Row
+from localspec.shelf.drafts import Draft
 from localspec.tui import model_rows
 
 _KEYS = "Enter loads it with this draft · Esc back"

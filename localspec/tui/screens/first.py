@@ -14,12 +14,13 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from localspec import catalog, choosing
+from localspec import catalog
 from localspec.chat.text import one_line, visible
-from localspec.choosing import Suggestion
 from localspec.errors import LocalspecError
-from localspec.fitting import size
+from localspec.fit.plan import size
 from localspec.opening import Choice
+from localspec.shelf import choosing
+from localspec.shelf.choosing import Suggestion
 from localspec.tui.screens.models import ModelsScreen, Tab
 from localspec.tui.supply import Supply
 

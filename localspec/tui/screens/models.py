@@ -13,12 +13,13 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from localspec import catalog, choosing
+from localspec import catalog
 from localspec.chat.text import visible
-from localspec.choosing import Row, Shelf
 from localspec.errors import LocalspecError
-from localspec.fetching import Download
 from localspec.opening import Choice
+from localspec.shelf import choosing
+from localspec.shelf.choosing import Row, Shelf
+from localspec.shelf.fetching import Download
 from localspec.tui import model_rows
 from localspec.tui.screens.drafts import DraftsScreen
 from localspec.tui.screens.plan import PlanScreen

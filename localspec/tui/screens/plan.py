@@ -13,9 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from localspec.chat.text import one_line, visible
-from localspec.choosing import Row
-from localspec.fetching import Download, Planned
-from localspec.fitting import size
+from localspec.fit.plan import size
+from localspec.shelf.choosing import Row
+from localspec.shelf.fetching import Download, Planned
 
 _DRAWS_S = 0.2
 

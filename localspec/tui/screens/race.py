@@ -108,7 +108,11 @@ class RaceScreen(Screen[None]):
             return " no result"
         if self.race.over:
             return " both at their true speed"
-        steps = ("1 of 2: plain is written", f"2 of 2: {self.race.lanes[1].method} is written", "where do they part?")
+        steps = (
+            "1 of 2: plain is written",
+            f"2 of 2: {self.race.lanes[1].method} is written",
+            "where do they part?",
+        )
         return f" {steps[self.race.lane]}"
 
     def _bars(self, shown: list[int]) -> Content:

@@ -12,8 +12,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from localspec.commands.sampling_fields import FIELDS, Field
 from localspec.errors import SamplingError
-from localspec.sampling_fields import FIELDS, Field
 from localspec.spec.settings import Sampling
 
 

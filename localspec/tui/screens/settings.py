@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from localspec.command_acts import set_sampling
+from localspec.commands.acts import set_sampling
 from localspec.conversation import DRAFT_LENGTHS
 from localspec.tui.screens.sampling import SamplingScreen
 from localspec.tui.screens.views import Views

@@ -135,7 +135,7 @@ class Download:
 
     def _fetch(self, cancelled: threading.Event) -> None:
         from localspec import hub
-        from localspec.progress import Sums, pace
+        from localspec.shelf.progress import Sums, pace
 
         plan = self._plan(cancelled)
         sums, paces = Sums(plan), dict[str, str]()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from localspec.fitting import GPU_RESERVE, HOST_RESERVE, Capacity, Gpu, Plan, plan, remedy, smaller
-from localspec.footprint import Footprint, Layer, of_figures
+from localspec.fit.footprint import Footprint, Layer, of_figures
+from localspec.fit.plan import GPU_RESERVE, HOST_RESERVE, Capacity, Gpu, Plan, plan, remedy, smaller
 from localspec.model import ModelSpec
 
 GB = 1_000_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localspec.catalog import FileRef, Pair
-from localspec.fetching import Download, Downloads
+from localspec.shelf.fetching import Download, Downloads
 from tests.conftest import Models
 from tests.hub.conftest import DRAFT, REPO, TARGET, draft, finals, hub, parts, stocked, target  # noqa: F401
 from tests.hub.server import PIECE, Fault, Hub

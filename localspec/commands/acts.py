@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from localspec.chat.figures import footer
 from localspec.chat.finding import named_session
+from localspec.commands.sampling_fields import FIELDS, changed, field
 from localspec.conversation import DRAFT_LENGTHS, OFF, Conversation
 from localspec.engine.messages import Ready
 from localspec.errors import LocalspecError, UnknownName, UsageError
 from localspec.methods import ALIASES
-from localspec.sampling_fields import FIELDS, changed, field
 from localspec.spec.lossy import verifier as named_verifier
 
 _SHOWN = 20  # sessions or messages in a list

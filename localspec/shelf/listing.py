@@ -12,15 +12,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from localspec import capacity, catalog, gguf
+from localspec import catalog, gguf
 from localspec.catalog import FileRef, Pair
 from localspec.chat.text import one_line
 from localspec.errors import ModelLoadError
-from localspec.fitting import Capacity, Plan, plan, size
-from localspec.footprint import DEFAULT_CONTEXT, Footprint, of_figures, of_outline
-from localspec.found import LocalFile, local_files
+from localspec.fit import capacity
+from localspec.fit.footprint import DEFAULT_CONTEXT, Footprint, of_figures, of_outline
+from localspec.fit.plan import Capacity, Plan, plan, size
 from localspec.gguf import Header
 from localspec.model import ModelSpec
+from localspec.shelf.found import LocalFile, local_files
 
 SCHEMA = "localspec.models/1"
 A_HEAD = "a draft head"

@@ -14,8 +14,8 @@ from gguf import GGUFReader
 
 from localspec import gguf
 from localspec.errors import ModelLoadError
-from localspec.inspecting import inspect
 from localspec.llama import known
+from localspec.shelf.inspecting import inspect
 from tests import ggufs, ggufs_heads, ggufs_mtp
 from tests.broken import BAD
 from tests.conftest import Models

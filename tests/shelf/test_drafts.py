@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from localspec import catalog, drafts
+from localspec import catalog
 from localspec.catalog import FileRef, Pair
-from localspec.drafts import ABSENT, FITS, REFUSED, TRANSLATED, WITHOUT, Draft
+from localspec.shelf import drafts
+from localspec.shelf.drafts import ABSENT, FITS, REFUSED, TRANSLATED, WITHOUT, Draft
 from tests.conftest import Models
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from localspec import command_acts as acts
+from localspec.commands import acts
 from localspec.conversation import Conversation
 from localspec.errors import UnknownName
 

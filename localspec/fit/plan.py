@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from localspec.footprint import DEFAULT_CONTEXT, Footprint
+from localspec.fit.footprint import DEFAULT_CONTEXT, Footprint
 from localspec.model import ModelSpec
 
 # What can't be counted: the driver, its kernels, room to move. Rules of thumb.

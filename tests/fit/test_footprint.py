@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localspec import gguf
-from localspec.footprint import SLICES, Footprint, of_figures, of_header, of_outline
+from localspec.fit.footprint import SLICES, Footprint, of_figures, of_header, of_outline
 from localspec.gguf import Header
 from tests import ggufs
 from tests.conftest import Load, Models

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from localspec import catalog, listing
+from localspec import catalog
 from localspec.catalog import Pair
-from localspec.fitting import Capacity, size
-from localspec.found import LocalFile, local_files
-from localspec.listing import Fit
+from localspec.fit.plan import Capacity, size
+from localspec.shelf import listing
+from localspec.shelf.found import LocalFile, local_files
+from localspec.shelf.listing import Fit
 
 Kind: TypeAlias = Literal["pair", "file", "head"]
 

@@ -16,8 +16,8 @@ from localspec.catalog import FileRef, Pair
 from localspec.chat.text import one_line
 from localspec.errors import UsageError
 from localspec.hub import Partial, Stored, StoredFile
-from localspec.progress import duration, size
-from localspec.pulling import referred
+from localspec.shelf.progress import duration, size
+from localspec.shelf.pulling import referred
 
 SCHEMA = "localspec.scan/1"
 _DAY_S = 86_400.0

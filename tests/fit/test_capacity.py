@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from localspec import capacity, config
-from localspec.fitting import Capacity, Gpu
+from localspec import config
+from localspec.fit import capacity
+from localspec.fit.plan import Capacity, Gpu
 
 GIB = 1 << 30
 SEEN = (Gpu("MTL0", 10 * GIB, 12 * GIB, True),)
@@ -143,6 +144,6 @@ def test_macos_counts_pages_that_nobody_would_miss() -> None:
 
 
 def test_this_machine_says_something() -> None:
-    code = "from localspec import capacity; print(capacity.host_memory())"
+    code = "from localspec.fit import capacity; print(capacity.host_memory())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert int(done.stdout) > 1 << 20

@@ -17,7 +17,7 @@ from localspec.catalog import FileRef, Pair
 from localspec.chat.text import one_line
 from localspec.errors import UsageError
 from localspec.hub import Cancelled, Plan
-from localspec.progress import showing, size
+from localspec.shelf.progress import showing, size
 
 SCHEMA = "localspec.pull/1"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from localspec import found
-from localspec.found import is_companion, local_files
+from localspec.shelf import found
+from localspec.shelf.found import is_companion, local_files
 
 
 @pytest.fixture(autouse=True)

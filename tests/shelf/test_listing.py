@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from localspec import capacity, catalog, config
+from localspec import catalog, config
 from localspec.cli import app
 from localspec.engine import placing
-from localspec.fitting import HOST_RESERVE, Capacity, Gpu
+from localspec.fit import capacity
+from localspec.fit.plan import HOST_RESERVE, Capacity, Gpu
 from tests import ggufs
 from tests.conftest import Models
 

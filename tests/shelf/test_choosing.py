@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from localspec import capacity, catalog, choosing
-from localspec.choosing import Row, Shelf
-from localspec.fitting import Capacity, Gpu
+from localspec import catalog
+from localspec.fit import capacity
+from localspec.fit.plan import Capacity, Gpu
+from localspec.shelf import choosing
+from localspec.shelf.choosing import Row, Shelf
 from tests.conftest import Models
 
 GB = 1_000_000_000

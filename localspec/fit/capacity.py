@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localspec import config
-from localspec.fitting import Capacity, Gpu
+from localspec.fit.plan import Capacity, Gpu
 
 _TIMEOUT_S = 2.0  # a driver that sleeps takes a moment; a list must not wait longer
 _QUERY = ("--query-gpu=index,memory.free,memory.total", "--format=csv,noheader,nounits")

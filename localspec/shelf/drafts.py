@@ -12,7 +12,7 @@ from pathlib import Path
 from localspec import catalog, gguf
 from localspec.catalog import Pair
 from localspec.errors import ModelLoadError
-from localspec.found import LocalFile, is_head, local_files
+from localspec.shelf.found import LocalFile, is_head, local_files
 
 # In the order in which they are listed.
 FITS, WITHOUT, ABSENT, TRANSLATED, REFUSED = range(5)
