@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import ggufs
+from tests.terminal import Terminal
 from tests.test_run import PROGRAM, home
 
 __all__ = ["home"]  # a fixture
@@ -59,3 +61,14 @@ def test_what_a_locale_can_not_print_ends_nothing(home: dict[str, str], tmp_path
 def test_nothing_that_a_terminal_obeys_comes_out_of_an_error(home: dict[str, str]) -> None:
     done = start(home, "inspect", "\x1b]0;title\x07.gguf")
     assert "␛]0;title␇.gguf" in done.stderr and "\x1b" not in done.stderr
+
+
+def test_json_on_a_terminal_is_shown_too(tmp_path: Path) -> None:
+    """JSON spells out the escapes below 0x20 and passes on the others."""
+    model = ggufs.noise(tmp_path / "m.gguf", extra={"general.name": "a\x9b31mb\u202ec"})
+    shown = Terminal(["inspect", str(model), "--json"], tmp_path, lines=80)
+    try:
+        screen = shown.until('"drafters"')
+    finally:
+        shown.close()
+    assert "a\N{REPLACEMENT CHARACTER}31mb\N{REPLACEMENT CHARACTER}c" in screen

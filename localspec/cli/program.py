@@ -21,6 +21,14 @@ app = typer.Typer(
 )
 
 
+class _Terminal(io.TextIOWrapper):
+    """Standard output on a terminal: whoever prints, nothing in it acts. (Screens and bars draw elsewhere.)"""
+
+    def write(self, text: str, /) -> int:
+        super().write(visible(text))
+        return len(text)
+
+
 def main() -> None:
     """The console script: every LocalspecError becomes one line, one hint and an exit code."""
     _hold_streams()
@@ -53,6 +61,9 @@ def _hold_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good
         elif isinstance(stream, io.TextIOWrapper) and mode == "w":
             stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
+        out = open(sys.stdout.fileno(), "wb", closefd=False)  # noqa: SIM115 - for good
+        sys.stdout = _Terminal(out, sys.stdout.encoding, "backslashreplace", line_buffering=True)
 
 
 def _fail(message: str, hint: str, exit_code: int) -> None:
