@@ -7,12 +7,17 @@ BIN    := $(VENV)/bin
 export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: chat test check lint types imports tests faults clean
+.PHONY: chat test bench check lint types imports tests faults clean
 
 chat: $(VENV)/.installed
 	@if [ -t 1 ]; then exec $(BIN)/localspec chat; else exec $(BIN)/localspec chat --plain; fi
 
 test: check tests
+
+# The project's targets, each with its figure: about 15 minutes, on a quiet machine. With llama-server beside, where
+# scripts/build_peer.py has built one.
+bench: $(VENV)/.developed
+	@$(BIN)/python scripts/bench.py
 
 check: lint types imports
 

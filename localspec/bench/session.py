@@ -3,7 +3,7 @@ being done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from time import monotonic
@@ -43,6 +43,7 @@ class Request:
     seed: int = 1
     programs: tuple[programs.Program, ...] = ()
     urls: tuple[str, ...] = ()
+    wanted: Callable[[Variant], bool] = lambda variant: True  # of the combinations; plain decoding stays
 
 
 @dataclass(slots=True)
@@ -124,7 +125,8 @@ def _variants(request: Request, subject: Subject) -> tuple[Variant, ...]:
     for length in request.draft_lengths:
         if length is not None and length > most:
             raise UsageError(f"--draft-lengths has {length}.", f"One pass checks at most {most} drafted tokens.")
-    return grid(methods, request.draft_lengths, request.verifiers, request.temperatures, request.setups)
+    found = grid(methods, request.draft_lengths, request.verifiers, request.temperatures, request.setups)
+    return tuple(variant for variant in found if variant.plain or request.wanted(variant))
 
 
 def _peers(request: Request, model: ModelInfo, stack: ExitStack) -> tuple[list[Beside], dict[str, Site]]:

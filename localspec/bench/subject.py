@@ -101,10 +101,15 @@ class Subject:
         self.device_bytes = max(self.device_bytes, _device_bytes() - self._before)
         return of_answer(answer)
 
+    def said(self, variant: Variant) -> tuple[list[int], tuple[int, ...]]:
+        """The tokens of the last prompt that this variant answered, and of its answer."""
+        command, answer = self._last[variant]
+        return self.loaded.prompt(command).ids, answer.token_ids
+
     def parting(self, plain: Variant, other: Variant) -> Parting:
         """Ask the target about the first place where the last two answers differ. Greedy and unpenalised ones."""
         (command, wanted), (_, answer) = self._last[plain], self._last[other]
-        ids = self.loaded.prompt(command).ids
+        ids, _ = self.said(plain)
         self._forget(plain)
         found = compare(self.loaded, 0, ids, wanted.token_ids, answer.rounds)
         if found is None:
