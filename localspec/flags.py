@@ -121,6 +121,12 @@ def given(*groups: Any) -> dict[str, Any]:
     return {name: value for group in groups for name, value in asdict(group).items()}
 
 
+@functools.cache
+def _kinds(group: Any) -> dict[str, Any]:
+    """The annotations of a group; Python reads them anew each time, and `--help` would wait for it."""
+    return get_type_hints(group, include_extras=True)
+
+
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` one option for each field of its dataclass parameters."""
     hints = get_type_hints(command, include_extras=True)
@@ -141,7 +147,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
     for name, group in options.items():
         default = next(f.default for f in fields(group) if f.name == name)
-        annotation = get_type_hints(group, include_extras=True)[name]
+        annotation = _kinds(group)[name]
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
