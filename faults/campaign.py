@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from faults import downloads, environment, files, process, store, templates
+from faults import downloads, environment, files, process, store, templates, text
 
 ALL = (
     *(files.inspecting, files.loading, files.reading, files.running),
     *(templates.escapes, templates.bombs, templates.through_the_program),
+    *(text.made_visible, text.on_screen, text.on_lines, text.tables),
     *(process.killed, process.stopped, process.starved, process.nonsense, process.restarts, process.orphaned),
     *(environment.settings, environment.places, environment.variables, environment.names, environment.bare),
     environment.clock,

@@ -25,6 +25,7 @@ from localspec.errors import LocalspecError
 from localspec.spec.stats import Segment, Stats
 
 SCHEMA = "localspec.session/1"
+_BEGINS = tuple("=+-@＝＋－＠")
 COLUMNS = (
     *("answer", "question", "sibling", "siblings", "active", "segment", "segments", "method", "verifier"),
     *("draft_tokens", "temperature", "top_k", "top_p", "min_p", "seed", "finish_reason", "error"),
@@ -131,8 +132,10 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """Spreadsheets run a text cell that begins like a formula; an apostrophe in front keeps it text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
+    """Spreadsheets run a text cell that begins like a formula, and some strip blanks or take wide letters for it; an
+    apostrophe in front keeps it text."""
+    formula = isinstance(value, str) and (value.lstrip()[:1] in _BEGINS or value[:1] in "\t\r\n") and value
+    return f"'{value}" if formula else value
 
 
 def _reserve(folder: Path, stem: str) -> tuple[Path, Path]:

@@ -166,8 +166,8 @@ class Store:
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
             named = excluded.named, model = excluded.model, system = excluded.system, settings = excluded.settings,
             chosen = excluded.chosen""",
-            *(session.id, _clean(session.title), session.named and _clean(session.named), now, now),
-            *(session.model, session.system and _clean(session.system), json.dumps(settings), chosen),
+            *(session.id, session.title, session.named, now, now),
+            *(session.model, session.system, json.dumps(settings), chosen),
         )
         return int(self._all("SELECT key FROM sessions WHERE id = ?", session.id)[0][0])
 
@@ -180,7 +180,7 @@ class Store:
             """INSERT INTO nodes (session, id, parent, chosen, role, text, facts) VALUES (?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (session, id) DO UPDATE SET chosen = excluded.chosen, text = excluded.text,
             facts = excluded.facts""",
-            *(session, node.id, parent, node.chosen.id if node.chosen else None, role, _clean(text), about),
+            *(session, node.id, parent, node.chosen.id if node.chosen else None, role, text, about),
         )
         if answer:
             key = self._all("SELECT key FROM nodes WHERE session = ? AND id = ?", session, node.id)[0][0]
@@ -212,8 +212,9 @@ class Store:
         self._all(sql, *values)
 
     def _all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        clean = [_clean(value) if isinstance(value, str) else value for value in values]
         try:
-            return self._database.execute(sql, values).fetchall()
+            return self._database.execute(sql, clean).fetchall()
         except sqlite3.Error as error:
             raise StoreError(self.path, schema.reason(error), damaged=schema.is_damage(error)) from error
 
@@ -232,5 +233,5 @@ def _node(id: int, parent: Node, text: str, about: str | None, parts: list[tuple
 
 
 def _clean(text: str) -> str:
-    """Half a character, which a broken pipe may hand over, is none that a file could hold."""
+    """Half a character, which a broken pipe or the name of a file may hand over, is none that a database holds."""
     return text.encode("utf-8", "replace").decode()

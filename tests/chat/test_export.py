@@ -141,7 +141,7 @@ def test_the_words_of_the_conversation_stay_out(tmp_path: Path) -> None:
         assert SECRET not in path.read_text("utf-8")
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", " =", "\n=", "＝"])
 def test_no_cell_is_a_formula(tmp_path: Path, begin: str) -> None:
     hostile = [replace(made, method=f"{begin}1+1") for made in ROUNDS[:1]]
     _, rows = exported(tmp_path, session_of(answered(hostile, error=f"{begin}HYPERLINK()")))

@@ -162,3 +162,11 @@ def test_only_the_owner_may_read_the_file(kept: Kept) -> None:
     assert path is not None
     for file in path.parent.iterdir():
         assert file.stat().st_mode & 0o077 == 0, file
+
+
+def test_a_model_and_a_title_of_no_utf_8_can_be_kept(kept: Kept) -> None:
+    """What the name of a file may bring along."""
+    kept.session.model = "\udcff.gguf"
+    kept.ask("Why?", "Because.")
+    kept.keeper.store.rename(kept.session.id, "\udcfe")
+    assert [(row.title, row.model) for row in kept.keeper.store.sessions()] == [("?", "?.gguf")]
