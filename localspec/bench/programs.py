@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -81,10 +82,12 @@ def running(program: Program, model: ModelInfo) -> Iterator[Site]:
         process = subprocess.Popen(
             command(program, model, port), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
         )
+        previous = signal.signal(signal.SIGTERM, _leave)
         try:
             yield _started(process, f"http://127.0.0.1:{port}", log)
         finally:
             _end(process)
+            signal.signal(signal.SIGTERM, previous)
 
 
 def _started(process: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> Site:
@@ -97,6 +100,11 @@ def _started(process: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> Site
         except Gone:  # it still loads
             sleep(0.1)
     raise LocalspecError(f"llama-server did not answer within {START_S:.0f} s. {_tail(log)}")
+
+
+def _leave(*_: object) -> None:
+    """A benchmark that is ended from outside takes its servers with it."""
+    raise SystemExit(143)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -195,6 +197,22 @@ def test_a_server_that_does_not_start_says_why(models: Models) -> None:
         programs.running(program, model.info),
     ):
         pass
+
+
+def test_a_benchmark_that_is_ended_from_outside_takes_its_servers_with_it(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = LlamaModel.load(ModelSpec(models("noise_q8"), n_ctx=256, threads=1))
+    model.close()
+    started: list[subprocess.Popen[bytes]] = []
+    monkeypatch.setattr(programs, "command", lambda *_: [sys.executable, "-c", "import time; time.sleep(600)"])
+    monkeypatch.setattr(programs, "_started", lambda process, url, log: started.append(process))
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit), programs.running(programs.Program("server"), model.info):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)  # the signal comes at once, and ends this
+    assert started[0].returncode is not None
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def built() -> str:
