@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults import downloads, environment, files, process, store, templates, text
+from faults import downloads, environment, files, load, process, store, templates, text
 
 ALL = (
     *(files.inspecting, files.loading, files.reading, files.running),
@@ -13,4 +13,5 @@ ALL = (
     environment.clock,
     *(store.killed, store.damaged, store.refused, store.together),
     *(downloads.names, downloads.redirects, downloads.bodies, downloads.traces),
+    *(load.turns, load.store, load.conversation, load.switches, load.screen),
 )

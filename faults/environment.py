@@ -146,7 +146,8 @@ def places(trial: Trial) -> Iterator[Case]:
         if not wrong and done.returncode == 0 and not done.stdout.strip():
             wrong = f"no answer came: {done.stderr[-300:]!r}"
         yield f"chat: {name}", wrong
-        yield f"models: {name}", complaint(*localspec(home, "models"))
+        if "models.toml" in name:
+            yield f"models: {name}", complaint(*localspec(home, "models"))
 
 
 @attack(_DOOR, "variables, locales and limits", brief=1)
@@ -200,7 +201,7 @@ def names(trial: Trial) -> Iterator[Case]:
     )
     odd += ("$(id)", "%s%n", "\u202egpj", "a" * 240, "\udcff\udcfe", ";id", "*", "~", "#", "{0}", "&amp;", "\t")
     plain = ggufs.noise(trial.folder / "plain.gguf")
-    for number, name in enumerate(odd):
+    for number, name in enumerate(odd[:: trial.few(2, 1)]):
         folder = trial.folder / f"{number}" / name
         folder.mkdir(parents=True)
         model = os.fsencode(str(folder / f"{name}.gguf"))

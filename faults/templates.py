@@ -160,7 +160,7 @@ def bombs(trial: Trial) -> Iterator[Case]:
 
 @attack(_DOOR, "templates through inspect and run", brief=1)
 def through_the_program(trial: Trial) -> Iterator[Case]:
-    for name in ("loops in loops", "a text times 10**10", "many brackets", "loops that write")[: trial.few(4, 1)]:
+    for name in ("loops in loops", "a text times 10**10", "many brackets")[: trial.few(3, 1)]:
         model = ggufs.noise(trial.folder / "m.gguf", template=BOMBS[name])
         for command in (("inspect", str(model)), ("run", "hi", "--target", str(model), "--max-tokens", "2")):
             done, seconds = localspec(trial.folder, *command)
