@@ -147,7 +147,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
     for name, group in options.items():
         default = next(f.default for f in fields(group) if f.name == name)
-        annotation = _kinds(group)[name]
+        annotation = _kinds(group)[name]  # type: ignore[arg-type]
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )

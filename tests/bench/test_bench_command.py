@@ -40,6 +40,7 @@ def test_the_report_has_every_variant_and_the_same_text(
     assert {row["reused_tokens"] for row in found["samples"]} == {0}  # caches are empty before each answer
     assert len({row["prompt_tokens"] for row in found["samples"] if row["prompt"] == "chat-1"}) == 1
     assert {row["equal"] == row["compared"] == 4 for row in found["identity"]} == {True}
+    assert [row["variant"] for row in found["identity"]] == [name for name in labels[1:] if name.endswith("T=0")]
     (model,) = found["environment"]["models"]
     assert model["file"] == "noise_q8.gguf" and len(model["fingerprint"]) >= 32
     assert str(tmp_path) not in json.dumps(found)
