@@ -64,7 +64,8 @@ class Watching:
 
     def _show(self, line: str) -> None:
         if self._line or line:
-            self.stream.write("\r" + line + " " * max(0, len(self._line) - len(line)) + ("" if line else "\r"))
+            rest = max(0, len(self._line) - len(line)) + 2  # a terminal echoes ^C behind the line
+            self.stream.write("\r" + line + " " * rest + ("" if line else "\r"))
             self.stream.flush()
         self._line = line
 
