@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from localspec.errors import UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 METHODS = ("auto", "off", "lookup", "suffix", "draft", "translated", "cascade", "mtp", "eagle3", "dflash")
 
@@ -41,4 +44,6 @@ def canonical(name: str) -> str:
 
 def installed() -> dict[str, EntryPoint]:
     """Drafters that other packages bring (docs/drafters.md)."""
+    from importlib.metadata import entry_points  # as slow to import as all of this command line's own modules
+
     return {point.name: point for point in entry_points(group="localspec.drafters")}

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from localspec import config
 from localspec.cli.program import app
 from localspec.errors import LocalspecError, UsageError
 
@@ -33,7 +31,7 @@ NEW_FILE = """\
 @settings.command()
 def show(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Every setting with its value, and who said so: the default, the file or a variable."""
-    from localspec import settle
+    from localspec import config, settle
 
     found = settle.settings() | {f"keys.{name}": key for name, key in config.keys().items()}
     if as_json:
@@ -49,12 +47,16 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON ob
 @settings.command()
 def path() -> None:
     """The path of the config file, whether or not it is there."""
+    from localspec import config
+
     print(config.config_file())
 
 
 @settings.command()
 def edit() -> None:
     """Open the config file in $EDITOR, and check it afterwards."""
+    from localspec import config
+
     file = config.config_file()
     if not file.exists():
         _write_new(file)
@@ -68,6 +70,7 @@ def edit() -> None:
 
 def check() -> None:
     """Raises for whatever is wrong with the file, its keys for the screen included."""
+    from localspec import config
     from localspec.tui.keymap import keymap
 
     config.settings(env={})
@@ -75,6 +78,8 @@ def check() -> None:
 
 
 def _open_editor(file: Path) -> None:
+    import subprocess
+
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not command:
         raise UsageError("There is no $EDITOR.", f"Set it, or edit {file} with any program.")

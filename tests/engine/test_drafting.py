@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from localspec import methods
 from localspec.engine.messages import Finished, Load, Ready
 from localspec.errors import ModelError
 from localspec.llama.drafters.head import HeadContext
@@ -63,7 +62,7 @@ def test_draft_model_drafts(pair: Driver) -> None:
 
 def test_drafter_of_another_package_is_a_method(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("theirs", "localspec.spec.drafters.lookup:Lookup", "localspec.drafters")
-    monkeypatch.setattr(methods, "entry_points", lambda group: [point])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
     driver = open_pair(noise)
     assert "theirs" in ready(driver).methods
     same_text(driver, "theirs")
