@@ -2,9 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Only text models are used: the image and audio parts stay unbuilt. Add your GPU here, e.g.
-#   make chat CMAKE_ARGS="-DGGML_CUDA=on"    (or -DGGML_METAL=on, -DGGML_VULKAN=on)
-export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF
+# Only text models are used: the image and audio parts stay unbuilt. RPC is for models on several machines. Name your GPU:
+#   make chat CMAKE_ARGS="-DGGML_CUDA=on"    (or -DGGML_METAL=on, -DGGML_VULKAN=on; `make clean` first, if it is installed)
+export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF -DGGML_RPC=ON
+# pip knows a wheel that it has built by its version alone: other arguments would get the old one.
+ifeq ($(origin CMAKE_ARGS),command line)
+export PIP_NO_CACHE_DIR = 1
+endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: chat test bench check lint types imports tests faults clean
