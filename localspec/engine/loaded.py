@@ -58,6 +58,7 @@ class Loaded:
             target.close()
             raise
         vocab = target.vocab
+        vocab.read()  # now, and not between the prompt and the first token of the first answer
         template = ChatTemplate(vocab.chat_template, bos=vocab.bos_text, eos=vocab.eos_text)
         decoder = SpeculativeDecoder(target, Off(), Fixed(0))
         strict = command.numerics == "strict"

@@ -257,3 +257,10 @@ def test_draft_length_beyond_a_pass_is_clamped_and_said(noise_driver: Driver) ->
     answer = noise_driver.ask("abcabcabc" * 9, draft_tokens=500, max_tokens=100)
     assert len(answer.token_ids) <= 100
     assert any("clamped to 64" in text for text in noise_driver.notices)
+
+
+def test_the_first_answer_does_not_wait_for_the_vocabulary(noise_driver: Driver) -> None:
+    """Its tables take 0.2 s for 50,000 tokens; built between prompt and first token they would count as decoding."""
+    loaded = noise_driver.engine.loaded
+    assert loaded is not None
+    assert {"pieces", "eog", "special_texts"} <= vars(loaded.target.vocab).keys()
