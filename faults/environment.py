@@ -220,7 +220,7 @@ def names(trial: Trial) -> Iterator[Case]:
 @attack(_DOOR, "starting without what a program expects", brief=1)
 def bare(trial: Trial) -> Iterator[Case]:
     model = ggufs.noise(trial.folder / "m.gguf")
-    asked = ("run", "hi", "--target", str(model), "--threads", "1", "--max-tokens", "2")
+    asked = ("run", "hi", "--target", str(model), "--threads", "1", "--max-tokens", "2", "--json")
     env = {"HOME": str(trial.folder), "PATH": "/usr/bin:/bin"}
     closed = "import os, sys; os.close(int(sys.argv[1])); os.execv(sys.executable, [sys.executable, '-c', sys.argv[2], *sys.argv[3:]])"
     for descriptor in ("0", "1", "2"):

@@ -179,14 +179,14 @@ def _files(trial: Trial, portion: int) -> Iterator[tuple[Mutation, Path]]:
             shutil.rmtree(folder)
 
 
-@attack(_DOOR, "inspect", brief=100)
+@attack(_DOOR, "inspect", brief=60)
 def inspecting(trial: Trial) -> Iterator[Case]:
     with Inspector() as inspect:
         for each, path in _files(trial, trial.few(5, 40)):
             yield each.name, inspect(path)
 
 
-@attack(_DOOR, "loading and asking in a chat's engine", brief=40)
+@attack(_DOOR, "loading and asking in a chat's engine", brief=25)
 def loading(trial: Trial) -> Iterator[Case]:
     with Loader(trial.folder / "engine.log") as load:
         for each, path in _files(trial, trial.few(3, 120)):

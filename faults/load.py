@@ -176,7 +176,7 @@ def switches(trial: Trial) -> Iterator[Case]:
             yield f"round {round_}: memory", None if grown < _GROWTH else f"it grew by {grown >> 20} MB"
 
 
-@attack(_DOOR, "resizes and pastes on the screen", brief=1)
+@attack(_DOOR, "resizes and pastes on the screen")
 def screen(trial: Trial) -> Iterator[Case]:
     for name, act in {
         "a storm of resizes": _storm,

@@ -160,7 +160,7 @@ def _writer(file: Path, turns: int, name: str, most: int = 0) -> subprocess.Pope
     )
 
 
-@attack(_DOOR, "no room, no right, no file", brief=3)
+@attack(_DOOR, "no room, no right, no file", brief=1)
 def refused(trial: Trial) -> Iterator[Case]:
     for most in (90_000, 150_000, 300_000):
         file = trial.folder / f"full{most}.db"

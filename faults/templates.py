@@ -133,7 +133,7 @@ def escapes(trial: Trial) -> Iterator[Case]:
         yield template, f"it says {text[:100]!r}" if inside else None
 
 
-@attack(_DOOR, "programs without an end", brief=4)
+@attack(_DOOR, "programs without an end", brief=3)
 def bombs(trial: Trial) -> Iterator[Case]:
     render("warm", _TALK, bos="", eos="")
     before, slowest = _peak(), 0.0
@@ -160,7 +160,7 @@ def bombs(trial: Trial) -> Iterator[Case]:
 
 @attack(_DOOR, "templates through inspect and run", brief=1)
 def through_the_program(trial: Trial) -> Iterator[Case]:
-    for name in ("loops in loops", "a text times 10**10", "many brackets")[: trial.few(3, 1)]:
+    for name in ("a text times 10**10", "loops in loops", "many brackets")[: trial.few(3, 1)]:
         model = ggufs.noise(trial.folder / "m.gguf", template=BOMBS[name])
         for command in (("inspect", str(model)), ("run", "hi", "--target", str(model), "--max-tokens", "2")):
             done, seconds = localspec(trial.folder, *command)

@@ -7,10 +7,13 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from gguf import GGUFReader
+from hypothesis import given
+from hypothesis import strategies as st
 
 from localspec import gguf
 from localspec.errors import ModelLoadError
@@ -145,3 +148,27 @@ def test_importing_it_is_cheap() -> None:
     code = "import sys, localspec.gguf; print([m for m in ('numpy', 'llama_cpp', 'gguf') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# Bytes that mean something to a reader of headers: counts, lengths and types, next to anything at all.
+PIECES = st.one_of(
+    st.sampled_from([0, 1, 2, 8, 9, 12, 31, 2**24, 2**31, 2**32 - 1, 2**63, 2**64 - 1]).map(
+        lambda number: number.to_bytes(8, "little")
+    ),
+    st.sampled_from([0, 4, 8, 9, 13, 2**31]).map(lambda number: number.to_bytes(4, "little")),
+    st.sampled_from([b"general.architecture", b"tokenizer.ggml.tokens", b"general.alignment", b"split.count"]).map(
+        lambda key: len(key).to_bytes(8, "little") + key
+    ),
+    st.binary(max_size=40),
+)
+
+
+@given(body=st.lists(PIECES, max_size=60), version=st.sampled_from([2, 3, 4]))
+def test_no_bytes_are_more_than_a_reason(
+    body: list[bytes], version: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.gguf"
+    path.write_bytes(b"GGUF" + version.to_bytes(4, "little") + b"".join(body))
+    for read in (gguf.read, gguf.outline, gguf.check):
+        with suppress(ModelLoadError):
+            read(str(path))
