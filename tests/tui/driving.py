@@ -40,7 +40,12 @@ class Driver:
 
     @property
     def prompt(self) -> Prompt:
-        return next(s for s in self.app.screen_stack if isinstance(s, ChatScreen)).query_one(Prompt)
+        return self.beneath.query_one(Prompt)
+
+    @property
+    def beneath(self) -> ChatScreen:
+        """The chat, also while another screen stands before it."""
+        return next(screen for screen in self.app.screen_stack if isinstance(screen, ChatScreen))
 
     @property
     def text(self) -> str:
@@ -78,11 +83,11 @@ class Driver:
         for event in events:
             self.client.play(event)
         await self.until(lambda: self.client.idle, "an empty pipe")
-        await self.until(lambda: not self.screen.stale, "a drawn screen")
+        await self.until(lambda: not self.beneath.stale, "a drawn screen")
 
     async def answered(self) -> None:
         await self.until(lambda: not self.chat.running and self.client.idle, "the end of the answer")
-        await self.until(lambda: not self.screen.stale, "a drawn screen")
+        await self.until(lambda: not self.beneath.stale, "a drawn screen")
 
 
 @asynccontextmanager
