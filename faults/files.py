@@ -10,23 +10,18 @@ import select
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from faults.attack import Case, Trial, attack
+from faults.engine import Chat, chat
 from faults.mutations import Mutation, mutations
 from faults.program import localspec
-from localspec.chat.message import Message
-from localspec.engine.messages import Died, Event, Failed, Finished, Generate, Load, Ready
-from localspec.engine.process import ProcessClient
+from localspec.engine.messages import Died, Event, Failed, Finished, Ready
 from localspec.errors import LocalspecError
 from localspec.gguf import check
-from localspec.model import ModelSpec
-from localspec.spec.settings import Sampling
 from tests import ggufs, ggufs_mtp
 from tests.engine.test_apart import killer
 
@@ -100,27 +95,17 @@ def _fault(report: dict[str, Any], path: Path) -> str | None:
 class Loader:
     """A chat's engine process that is asked to load files and to answer."""
 
-    def __init__(self, log: Path) -> None:
-        self._woken = threading.Event()
-        self._client = ProcessClient(log, self._woken.set)
-        self._turn = 0
-
-    def __enter__(self) -> Loader:
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
         self._start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        self._client.close()
 
     def __call__(self, path: Path) -> str | None:
-        Path(f"/proc/{self._client.pid}/clear_refs").write_text("5")  # the peak of memory begins anew
-        self._client.send(Load(ModelSpec(str(path), threads=1)))
-        event = self._wait(Ready, Failed, Died)
+        Path(f"/proc/{self._chat.client.pid}/clear_refs").write_text("5")  # the peak of memory begins anew
+        self._chat.load(path)
+        event = self._chat.wait(Ready, Failed, Died, seconds=BOUND_S)
         if isinstance(event, Ready):
-            self._turn += 1
-            asked = Message("user", "hello")
-            self._client.send(Generate(self._turn, messages=(asked,), sampling=Sampling(seed=1), max_tokens=4))
-            event = self._wait(Finished, Failed, Died)
+            self._chat.ask()
+            event = self._chat.wait(Finished, Failed, Died, seconds=BOUND_S)
         wrong = _told(event)
         if not wrong and not isinstance(event, Died) and (peak := self._peak()) > _ROOM + _size(path):
             wrong = f"the engine took {peak >> 20} MB"
@@ -129,23 +114,13 @@ class Loader:
         return wrong
 
     def _start(self) -> None:
-        self._client.start()
-        assert self._client.pid is not None
-        resource.prlimit(self._client.pid, resource.RLIMIT_AS, (_FENCE, _FENCE))
-
-    def _wait(self, *kinds: type[Event]) -> Event | None:
-        deadline = time.monotonic() + BOUND_S
-        while time.monotonic() < deadline:
-            for event in self._client.poll():
-                if isinstance(event, kinds):
-                    return event
-            self._woken.wait(0.1)
-            self._woken.clear()
-        return None
+        self._chat.client.start()
+        assert self._chat.client.pid is not None
+        resource.prlimit(self._chat.client.pid, resource.RLIMIT_AS, (_FENCE, _FENCE))
 
     def _peak(self) -> int:
         try:
-            status = Path(f"/proc/{self._client.pid}/status").read_text()
+            status = Path(f"/proc/{self._chat.client.pid}/status").read_text()
         except OSError:
             return 0
         found = re.search(r"VmHWM:\s+(\d+)", status)
@@ -188,7 +163,8 @@ def inspecting(trial: Trial) -> Iterator[Case]:
 
 @attack(_DOOR, "loading and asking in a chat's engine", brief=25)
 def loading(trial: Trial) -> Iterator[Case]:
-    with Loader(trial.folder / "engine.log") as load:
+    with chat(trial.folder) as opened:
+        load = Loader(opened)
         for each, path in _files(trial, trial.few(3, 120)):
             yield each.name, load(path)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -14,7 +12,7 @@ from pathlib import Path
 from textual import events
 
 from faults.attack import Case, Trial, attack
-from faults.process import Chat, chat
+from faults.engine import Chat, chat, resident
 from localspec.chat.keeper import Keeper
 from localspec.chat.message import Message
 from localspec.chat.store import Store
@@ -237,11 +235,6 @@ async def _stream() -> str | None:
         await it.answered()
         grown = sizes[1] - sizes[0]
         return f"memory grew by {grown >> 20} MB" if grown > 100 << 20 else None
-
-
-def resident(pid: int | None = None) -> int:
-    gc.collect()  # costs as much as there is to look through: not to be called often
-    return int(Path(f"/proc/{pid or os.getpid()}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _of(it: Chat) -> int:

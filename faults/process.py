@@ -11,75 +11,27 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from faults.attack import Case, Trial, attack
-from localspec.chat.message import Message
+from faults.engine import Chat, chat, resident
 from localspec.engine import process
 from localspec.engine.messages import (
     Died,
     Emitted,
-    Event,
     Failed,
     Finished,
     Generate,
-    Load,
     Loading,
     Prefill,
     Ready,
 )
-from localspec.engine.process import ProcessClient
-from localspec.model import ModelSpec
-from localspec.spec.settings import Sampling
 from tests import ggufs
 
 _DOOR = "The engine's process"
-_PATIENCE_S, _END_S = 20.0, 2.0
-
-
-class Chat:
-    """An engine process and what it says."""
-
-    def __init__(self, folder: Path) -> None:
-        self._woken = threading.Event()
-        self.client = ProcessClient(folder / "engine.log", self._woken.set)
-        self._turn = 0
-
-    def load(self, model: Path) -> None:
-        self.client.send(Load(ModelSpec(str(model), threads=1)))
-
-    def ask(self, text: str = "hello", most: int | None = 3) -> None:
-        self._turn += 1
-        messages = (Message("user", text),)
-        self.client.send(Generate(self._turn, messages=messages, sampling=Sampling(seed=1), max_tokens=most))
-
-    def wait(self, *kinds: type[Event], seconds: float = _PATIENCE_S) -> Event | None:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            for event in self.client.poll():
-                if isinstance(event, kinds):
-                    return event
-            self._woken.wait(0.02)
-            self._woken.clear()
-        return None
-
-    def answers(self, model: Path) -> bool:
-        """After a start."""
-        self.client.start()
-        self.load(model)
-        self.ask()
-        return isinstance(self.wait(Finished, Failed, Died), Finished)
-
-
-@contextmanager
-def chat(folder: Path) -> Iterator[Chat]:
-    opened = Chat(folder)
-    try:
-        yield opened
-    finally:
-        opened.client.close()
+_END_S = 2.0
 
 
 def _large(trial: Trial) -> Path:
@@ -232,7 +184,7 @@ def restarts(trial: Trial) -> Iterator[Case]:
         for _ in range(3):
             it.answers(model)
         gc.collect()
-        files, memory, threads = _descriptors(), _resident(), threading.active_count()
+        files, memory, threads = _descriptors(), resident(), threading.active_count()
         for number in range(count):
             if number % 10 == 0:
                 yield f"restart {number} answers", None if it.answers(model) else "it does not"
@@ -241,7 +193,7 @@ def restarts(trial: Trial) -> Iterator[Case]:
                 os.kill(it.client.pid, signal.SIGKILL)
                 it.wait(Died)
         gc.collect()
-        grown = _resident() - memory
+        grown = resident() - memory
         trial.say(f"{count} restarts: {grown >> 10:+,} KB, {_descriptors() - files:+} descriptors")
         yield "descriptors", None if _descriptors() <= files + 2 else f"{_descriptors()} after {files}"
         yield "threads", None if threading.active_count() <= threads + 2 else f"{threading.active_count()}"
@@ -295,10 +247,6 @@ def orphaned(trial: Trial) -> Iterator[Case]:
 
 def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _children(pid: int) -> list[int]:

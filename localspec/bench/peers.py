@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +19,11 @@ from localspec.bench.runner import Gone
 from localspec.bench.sample import Reply
 from localspec.bench.subject import Limits
 from localspec.chat.message import Message
+from localspec.engine.remote.counters import of_metrics
 from localspec.errors import LocalspecError, UsageError
 
 _PATIENCE_S = 600.0
 _BURST_S = 0.001  # pieces that come closer together than this come from one pass
-_METRIC = re.compile(r"^vllm:spec_decode_num_(\w+?)(?:_total)?(?:\{[^}]*\})?\s+([0-9.e+]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,9 @@ class Peer:
         after = self._drafts()
         return reply(heard, {name: after[name] - before.get(name, 0) for name in after})
 
-    def _drafts(self) -> dict[str, int]:
-        return spec_metrics(_text(f"{self.site.url}/metrics", optional=True)) if self.site.kind == "vllm" else {}
+    def _drafts(self) -> dict[str, float]:
+        page = _text(f"{self.site.url}/metrics", optional=True) if self.site.kind == "vllm" else ""
+        return of_metrics(page) or {}
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def body(
     return found
 
 
-def reply(heard: Heard, metrics: Mapping[str, int]) -> Reply:
+def reply(heard: Heard, metrics: Mapping[str, float]) -> Reply:
     """A server's own clock where it has one; else the pieces as they came. The decode phase of n tokens is that of
     the n - 1 that come after the first one, times n / (n - 1): the first comes with the prompt."""
     timings, usage = heard.timings, heard.usage
@@ -171,15 +171,6 @@ def bursts(at: Sequence[float]) -> Iterator[tuple[int, float]]:
         count, last = count + 1, now
     if gap:
         yield count, gap
-
-
-def spec_metrics(text: str) -> dict[str, int]:
-    """`draft_tokens`, `accepted_tokens`, `drafts` of vLLM, summed over its engines."""
-    found: dict[str, int] = {}
-    for name, value in _METRIC.findall(text):
-        if "per_pos" not in name:
-            found[name] = found.get(name, 0) + int(float(value))
-    return found
 
 
 def _listen(site: Site, asked: Mapping[str, Any]) -> Heard:

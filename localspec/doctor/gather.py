@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as installed
 from pathlib import Path
 
-from localspec import __version__, config
+from localspec import __version__, catalog, config
 from localspec.doctor import hub, native
 from localspec.doctor.facts import Build, Card, Facts, Place, Terminal
 from localspec.methods import installed as other_drafters
@@ -126,7 +126,7 @@ def places() -> tuple[Place, ...]:
         "data": config.data_dir(),
         "cache": config.cache_dir(),
         "log": config.log_file().parent,
-        "models": hub.cache(os.environ),
+        "models": catalog.hub_cache(),
     }
     return tuple(_place(name, folder) for name, folder in folders.items())
 

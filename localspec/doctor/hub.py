@@ -44,21 +44,16 @@ def token(env: Mapping[str, str]) -> str:
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if env.get(name, "").strip():
             return name
-    file = Path(env.get("HF_TOKEN_PATH") or home(env) / "token")
+    file = Path(env.get("HF_TOKEN_PATH") or _home(env) / "token")
     try:
         return "stored" if file.stat().st_size else "none"
     except OSError:
         return "none"
 
 
-def home(env: Mapping[str, str]) -> Path:
+def _home(env: Mapping[str, str]) -> Path:
     caches = env.get("XDG_CACHE_HOME") or Path("~/.cache")
     return Path(os.path.expanduser(env.get("HF_HOME") or Path(caches, "huggingface")))
-
-
-def cache(env: Mapping[str, str]) -> Path:
-    """The folder that models are downloaded to."""
-    return Path(os.path.expanduser(env.get("HF_HUB_CACHE") or home(env) / "hub"))
 
 
 def _trouble(endpoint: str) -> str:

@@ -1,6 +1,6 @@
 """Where the layers go: the plan before a load, and the next smaller one when there was less memory than it seemed.
 
-Whoever sets --gpu-layers has decided, and nothing is second-guessed. The arithmetic is in fitting.py.
+Whoever sets --gpu-layers has decided, and nothing is second-guessed. The arithmetic is in fit/plan.py.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ BLOCK = 32  # elements that every quantised cache type packs together
 ROWS = 65  # of logits that one pass gives at most
 BATCH = 512  # tokens that are read at once
 CELLS = 256  # llama.cpp rounds a cache up to so many tokens
-SNAPSHOTS = 8  # of recurrent state, where llama.cpp can keep them
+SNAPSHOTS = 8  # of recurrent state are asked for; llama.cpp grants none where it has no way to keep them
 SLICES = 32  # layers that a model is thought to have, where nobody says
 
 # Bytes for each element of a cache.
@@ -27,8 +27,8 @@ CACHE_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q5_1": 24 
 CACHE_BYTES |= {"q4_1": 20 / 32, "q4_0": 18 / 32, "iq4_nl": 18 / 32}
 _EMBEDDINGS = ("token_embd.weight", "per_layer_token_embd.weight")  # llama.cpp looks them up in host memory
 # Architectures whose recurrent state llama.cpp keeps the last steps of.
-_STEPPING = {"qwen35", "qwen35moe", "qwen4exp", "deepseek4", "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe"}
-_STEPPING |= {"kimi-k3", "glm5-next", "bailingmoe3"}
+STEPPING = {"qwen35", "qwen35moe", "qwen4exp", "deepseek4", "nemotron_h", "nemotron_h_moe", "lfm2", "lfm2moe"}
+STEPPING |= {"kimi-k3", "glm5-next", "bailingmoe3"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _state(header: Header) -> int:
     elements += max(0, short - 1) * width  # LFM2
     if key := header.number("$.wkv.head_size"):  # RWKV
         elements += (2 + key) * width
-    return 4 * elements * (1 + SNAPSHOTS if header.architecture in _STEPPING else 1)
+    return 4 * elements * (1 + SNAPSHOTS if header.architecture in STEPPING else 1)
 
 
 def _at(header: Header, key: str, i: int) -> int:

@@ -8,17 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localspec.errors import ModelLoadError
+from localspec.fit.footprint import SNAPSHOTS, STEPPING
 from localspec.gguf import Header
 from localspec.llama import heads, hidden, known, prediction
-from localspec.llama.memory import SNAPSHOTS, Rollback
+from localspec.llama.memory import Rollback
 
-# Architectures with recurrent state of which llama.cpp keeps the last few steps.
-_STEPPING = frozenset(
-    [
-        *("qwen35", "qwen35moe", "qwen4exp", "deepseek4", "glm5-next", "nemotron_h", "nemotron_h_moe"),
-        *("lfm2", "lfm2moe", "bailingmoe3", "kimi-k3"),
-    ]
-)
 NO_MEMORY = "it keeps no memory of the text, so drafts can't be checked"
 ALONE, BESIDE = ("lookup", "suffix"), ("draft", "translated", "cascade")  # fit every model; the latter with a file
 
@@ -55,7 +49,7 @@ def rewinding(header: Header) -> Rewinding:
         window = header.number("$.attention.sliding_window") > 0
         whole = "; the cache of its windows is kept whole for that, which takes memory" if window else ""
         return Rewinding(Rollback.PART, "any tail can be cut, which costs nothing" + whole)
-    if header.architecture in _STEPPING:
+    if header.architecture in STEPPING:
         return Rewinding(
             Rollback.RS,
             f"the last {SNAPSHOTS} tokens can be taken back, for {1 + SNAPSHOTS} times the memory of its state; after "

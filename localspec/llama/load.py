@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from localspec import gguf
 from localspec.errors import LoadCancelled, ModelLoadError
+from localspec.fit.footprint import SNAPSHOTS
 from localspec.gguf import Header
 from localspec.llama import logs, prediction, workers
 from localspec.llama.choices import CACHE_TYPES, FLASH, Attention, Choices
-from localspec.llama.memory import SNAPSHOTS
 from localspec.llama.native import Native, Pointer, lc, version
 from localspec.llama.vocab import Vocab
 

@@ -23,7 +23,6 @@ from localspec.errors import CannotRewind, ModelError
 from localspec.llama.checkpoints import ON_DEVICE, PARTIAL, Checkpoint, Ring, restore, save
 from localspec.llama.native import Pointer, lc
 
-SNAPSHOTS = 8  # asked for on recurrent models; llama.cpp grants none where it has no way to use them
 REPLAY = 128  # tokens that a rewind reads again by itself; more is for the caller, who can show it and be stopped
 SPACING = 32  # tokens between two checkpoints that are kept: less is read again in no time
 

@@ -165,11 +165,6 @@ class TestHub:
         assert hub.token(home | {"HUGGING_FACE_HUB_TOKEN": SECRET}) == "HUGGING_FACE_HUB_TOKEN"
         assert hub.token(home | {"HF_TOKEN": " "}) == "stored"
 
-    def test_where_models_are_downloaded_to(self) -> None:
-        assert hub.cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")
-        assert hub.cache({"HF_HOME": "/h"}) == Path("/h/hub")
-        assert hub.cache({"HF_HOME": "/h", "HF_HUB_CACHE": "/k"}) == Path("/k")
-
 
 class TestTerminal:
     @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from localspec import gguf
+from localspec.fit.footprint import STEPPING
 from localspec.llama import abilities, heads, hidden, known
 from localspec.llama.known import Nature
 from localspec.llama.model import LlamaModel
@@ -47,8 +48,8 @@ def test_what_llama_cpp_makes_of_an_architecture(architecture: str, nature: Natu
 
 def test_llama_cpp_knows_every_architecture_that_is_named_here() -> None:
     """A name with a slip of the pen would promise nothing, and nobody would notice."""
-    assert [name for name in abilities._STEPPING | heads.TAPPED if known.nature(name) is None] == []
-    assert all(known.nature(name).hybrid for name in abilities._STEPPING)  # type: ignore[union-attr]
+    assert [name for name in STEPPING | heads.TAPPED if known.nature(name) is None] == []
+    assert all(known.nature(name).hybrid for name in STEPPING)  # type: ignore[union-attr]
 
 
 def test_a_function_that_llama_cpp_lacks_switches_heads_off(

@@ -1,4 +1,4 @@
-"""The sampling settings as a form, made from the list of fields (sampling_fields.py). Returns what was changed."""
+"""The sampling settings as a form, made from the list in commands/sampling_fields.py. Returns what was changed."""
 
 from __future__ import annotations
 
