@@ -21,6 +21,12 @@ def _flag(name: str, help: str) -> Any:
     return typer.Option(name, help=help, show_default=False)
 
 
+Workers = Annotated[
+    str | None, _flag("--rpc", "Machines that take layers of the target: HOST:PORT[,HOST:PORT...].")
+]
+Trust = Annotated[bool, _flag("--i-trust-this-network", "Needed for workers that are not on this machine.")]
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFlags:
     pair: Annotated[str | None, _flag("--pair", "A pair from the catalogue (default: demo).")] = None
@@ -38,12 +44,8 @@ class ModelFlags:
     cache_type_k: Annotated[str | None, _flag("--cache-type-k", "Type of the K cache: f16, q8_0, ...")] = None
     cache_type_v: Annotated[str | None, _flag("--cache-type-v", "Type of the V cache: f16, q8_0, ...")] = None
     n_batch: Annotated[int | None, _flag("--n-batch", "Prompt tokens read in one pass (default: 512).")] = None
-    rpc: Annotated[
-        str | None, _flag("--rpc", "Machines that take layers of the target: HOST:PORT[,HOST:PORT...].")
-    ] = None
-    trust_network: Annotated[
-        bool, _flag("--i-trust-this-network", "Needed for workers that are not on this machine.")
-    ] = False
+    rpc: Workers = None
+    trust_network: Trust = False
 
 
 @dataclass(frozen=True, slots=True)

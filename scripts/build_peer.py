@@ -46,16 +46,7 @@ def main() -> None:
 
 def sources(release: str, folder: Path) -> Path:
     """llama.cpp's own tree."""
-    words = (
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--no-binary",
-        ":all:",
-        "--no-build-isolation",
-        "--dest",
-        str(folder),
-    )
+    words = ("download", "--quiet", "--no-deps", "--no-binary", "llama-cpp-python", "--dest", str(folder))
     run(sys.executable, "-m", "pip", *words, f"llama-cpp-python=={release}")
     archive = next(folder.glob("*.tar.gz"), None)
     if archive is None:

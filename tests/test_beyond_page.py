@@ -98,7 +98,9 @@ def test_another_address_and_a_file_of_keys(home: dict[str, str], port: int, tmp
 
 
 @pytest.mark.skipif(workers.is_built_in(), reason="this build has the backend")
-@pytest.mark.parametrize("command", [line for line in COMMANDS if "worker" in line or "--rpc" in line])
+@pytest.mark.parametrize(
+    "command", [line for line in COMMANDS if "doctor" not in line and re.search("worker|--rpc", line)]
+)
 def test_without_the_backend_workers_say_how_to_get_it(command: str, home: dict[str, str], port: int) -> None:
     done = run(command, home, port)
     assert "GGML_RPC=ON" in done.stderr
@@ -107,7 +109,8 @@ def test_without_the_backend_workers_say_how_to_get_it(command: str, home: dict[
 @pytest.mark.skipif(not workers.is_built_in(), reason="this build has no RPC backend")
 def test_a_worker_and_the_same_text(home: dict[str, str], port: int) -> None:
     [work] = [line for line in COMMANDS if line == "localspec worker"]
-    [ask] = [line for line in COMMANDS if "--rpc 127.0.0.1" in line]
+    [look] = [line for line in COMMANDS if "doctor" in line]
+    [ask] = [line for line in COMMANDS if line.startswith("localspec run --rpc")]
     process = subprocess.Popen([*shlex.split(work), "--threads", "1"], env=home, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -115,6 +118,7 @@ def test_a_worker_and_the_same_text(home: dict[str, str], port: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while workers.look("127.0.0.1:50052") is not None:
             assert time.monotonic() < deadline
+        assert "answers in" in run(look, home, port).stdout
         spread = run(f"{ask} --temperature 0", home, port)
         alone = run(f"{ask.replace('--rpc 127.0.0.1:50052', '')} --temperature 0", home, port)
         assert spread.returncode == 0, spread.stderr

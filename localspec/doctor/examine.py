@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from localspec.doctor.facts import Build, Card, Facts, Terminal
+from localspec.addresses import is_loopback_name, split
+from localspec.doctor.facts import BROKE_OFF, Build, Card, Facts, Terminal, Worker
 
 LITTLE = 5_000_000_000  # bytes on a disk that a small pair with its cache needs
 SMALLEST = (60, 16)  # columns and rows of a terminal in which the chat can be read
+_SWITCHES = {"CUDA": "GGML_CUDA", "Vulkan": "GGML_VULKAN", "MTL": "GGML_METAL"}  # a new build must not lose these
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ def _gaps(facts: Facts) -> Iterator[Gap]:
         yield from _graphics(facts, build)
         yield from _processor(facts, build)
         yield from _drafters(facts, build)
+        yield from _workers(facts, build)
     yield from _surroundings(facts)
 
 
@@ -136,6 +139,34 @@ def _drafters(facts: Facts, build: Build) -> Iterator[Gap]:
             f"Switched off: {', '.join(missing)}. Everything else works.",
             reinstall(facts),
         )
+
+
+def _workers(facts: Facts, build: Build) -> Iterator[Gap]:
+    """Of those that --rpc names; who names none misses nothing."""
+    if facts.workers and not build.rpc:
+        present = [f"{_SWITCHES[name]}=on" for name in build.backends if name in _SWITCHES]
+        yield Gap(
+            "This build of llama.cpp has no RPC backend.",
+            "No worker can be used.",
+            reinstall(facts, *present, "GGML_RPC=on"),
+        )
+    for worker in facts.workers:
+        if worker.trouble:
+            yield _worker(facts, worker)
+
+
+def _worker(facts: Facts, worker: Worker) -> Gap:
+    host, port = split(worker.place)
+    here = is_loopback_name(host)
+    first = "A worker works for one at a time. " + (
+        "If there is none:" if here else "If there is none, on its machine:"
+    )
+    command = f"localspec worker --port {port}" if here else f"localspec worker --host {host} --port {port}"
+    if worker.trouble == BROKE_OFF:
+        first, command = "On both machines, the same version:", reinstall(facts, "GGML_RPC=on")
+    elif not here:
+        command += " --i-trust-this-network"
+    return Gap(f"The worker {worker.place} {worker.trouble}.", "Its layers are put elsewhere.", command, first)
 
 
 def _surroundings(facts: Facts) -> Iterator[Gap]:

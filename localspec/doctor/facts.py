@@ -42,10 +42,24 @@ class Build:
     flash_attn: str
     cache_type: str
     measured: tuple[Measured, ...] = ()
+    rpc: bool = False  # it can use workers, and be one
 
     @property
     def gpus(self) -> tuple[Device, ...]:
         return tuple(device for device in self.devices if device.kind in ("gpu", "igpu"))
+
+
+BROKE_OFF = "broke off, or is of another version of llama.cpp"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A machine that --rpc names, asked in a process of its own. A build without RPC can't ask for its `devices`."""
+
+    place: str  # HOST:PORT
+    trouble: str = ""  # why it can't be used, behind its name
+    round_trip_s: float | None = None
+    devices: tuple[Device, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +116,4 @@ class Facts:
     places: tuple[Place, ...]
     terminal: Terminal
     drafters: dict[str, str] = field(default_factory=dict)  # of other packages: name -> where it comes from
+    workers: tuple[Worker, ...] = ()

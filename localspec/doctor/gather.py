@@ -9,26 +9,29 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as installed
 from pathlib import Path
 
 from localspec import __version__, catalog, config
-from localspec.doctor import hub, native
-from localspec.doctor.facts import Build, Card, Facts, Place, Terminal
+from localspec.doctor import hub, native, remote
+from localspec.doctor.facts import BROKE_OFF, Build, Card, Facts, Place, Terminal, Worker
 from localspec.methods import installed as other_drafters
 
 PACKAGES = ("llama-cpp-python", "textual", "huggingface_hub", "numpy")
 TOOLS = ("nvcc", "glslc", "c++", "g++", "clang++", "cl")
 FLAGS = ("avx", "avx2", "f16c", "fma", "avx512f")
 LIMIT = 60  # seconds that llama.cpp may take: the first start of a GPU driver is slow
+WORKER_LIMIT = 30  # seconds for one worker, the start of the process that asks it included
+_AT_ONCE = 8
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 
 
-def gather() -> Facts:
-    asked = hub.ask(os.environ)
+def gather(rpc: Sequence[str] = ()) -> Facts:
+    asked, looked = hub.ask(os.environ), ask_workers(rpc)
     build, trouble = ask_llama()
     return Facts(
         system=_SYSTEMS.get(sys.platform, "linux"),
@@ -46,6 +49,7 @@ def gather() -> Facts:
         places=places(),
         terminal=terminal(os.environ),
         drafters={name: point.value for name, point in other_drafters().items()},
+        workers=looked(),
     )
 
 
@@ -60,6 +64,34 @@ def ask_llama(command: tuple[str, ...] = (sys.executable, "-m", native.__name__)
     if done.returncode == 0 and (lines := done.stdout.splitlines()):
         return native.restored(lines[-1]), ""
     return None, _reason(done)
+
+
+def ask_workers(places: Sequence[str]) -> Callable[[], tuple[Worker, ...]]:
+    """Begin to ask all of them; what is returned waits."""
+    if not places:
+        return tuple
+    pool = ThreadPoolExecutor(min(len(places), _AT_ONCE))
+    asked = [pool.submit(ask_worker, place) for place in places]
+    return lambda: tuple(each.result() for each in asked)
+
+
+def ask_worker(place: str, command: tuple[str, ...] = (sys.executable, "-m", remote.__name__)) -> Worker:
+    """Native code waits for ever for a worker that falls silent, and ends its process when one breaks off."""
+    try:
+        done = subprocess.run(
+            (*command, place),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=WORKER_LIMIT,
+            check=False,
+            env=_child() | {"CUDA_VISIBLE_DEVICES": ""},  # it needs no card of its own, and they start slowly
+        )
+    except subprocess.TimeoutExpired:
+        return Worker(place, f"fell silent for {WORKER_LIMIT} seconds")
+    if done.returncode == 0 and (lines := done.stdout.splitlines()):
+        return remote.restored(lines[-1])
+    return Worker(place, BROKE_OFF if done.returncode < 0 else f"can't be asked ({_reason(done)})")
 
 
 def _child() -> dict[str, str]:

@@ -15,7 +15,7 @@ from localspec.doctor.facts import Build, Device, Measured
 
 def build() -> Build:
     from localspec.engine import numerics
-    from localspec.llama import choices, devices, hidden
+    from localspec.llama import choices, devices, hidden, workers
 
     versions, found = devices.versions(), devices.list_devices()
     attention = choices.usual(on_gpu=devices.has_gpu(found))
@@ -32,6 +32,7 @@ def build() -> Build:
         flash_attn=attention.flash,
         cache_type=attention.k,
         measured=tuple(Measured(**each) for each in numerics.known()),
+        rpc=workers.is_built_in(),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from localspec.chat.text import one_line
 from localspec.doctor.examine import Gap, gaps
-from localspec.doctor.facts import Build, Device, Facts, Hub, Terminal
+from localspec.doctor.facts import Build, Device, Facts, Hub, Terminal, Worker
 from localspec.methods import METHODS
 
 SCHEMA = "localspec.doctor/1"
@@ -51,6 +51,7 @@ def sections(facts: Facts) -> Iterator[tuple[str, list[Row]]]:
     yield "Versions", list(_versions(facts))
     if facts.build is not None:
         yield "llama.cpp", list(_build(facts, facts.build))
+        yield "Workers", list(_workers(facts, facts.build))
         yield "Drafters", list(_drafters(facts, facts.build))
         yield "Numerics", list(_numerics(facts.build))
     yield "Hub", list(_hub(facts.hub))
@@ -93,8 +94,25 @@ def _build(facts: Facts, build: Build) -> Iterator[Row]:
 
 def _device(device: Device) -> str:
     kind = {"cpu": "processor", "gpu": "GPU", "igpu": "integrated GPU"}.get(device.kind, device.kind)
-    memory = f"{device.free / 1e9:.1f} of {device.total / 1e9:.1f} GB free"
-    return f"{device.description} ({kind}, {memory})"
+    return f"{device.description} ({kind}, {_memory(device)})"
+
+
+def _memory(device: Device) -> str:
+    return f"{device.free / 1e9:.1f} of {device.total / 1e9:.1f} GB free"
+
+
+def _workers(facts: Facts, build: Build) -> Iterator[Row]:
+    can = "this build can use workers (--rpc) and be one (localspec worker)"
+    yield "", can if build.rpc else "this build has no RPC backend: it can neither use workers nor be one"
+    for worker in facts.workers:
+        yield worker.place, worker.trouble or _offer(worker)
+
+
+def _offer(worker: Worker) -> str:
+    trip = "" if worker.round_trip_s is None else f" in {1000 * worker.round_trip_s:.1f} ms"
+    count = len(worker.devices)
+    offered = f", {count} device{'s' * (count != 1)}: " + ", ".join(map(_memory, worker.devices)) if count else ""
+    return f"answers{trip}{offered}"
 
 
 def _drafters(facts: Facts, build: Build) -> Iterator[Row]:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from time import sleep
+from time import perf_counter, sleep
 from typing import Any
 
 from localspec.addresses import probes, split
@@ -24,6 +24,7 @@ from localspec.llama import devices
 
 _PATIENCE_S = 3.0
 _LOOK_S = 1.0
+_TRIPS = 3
 _NO_GREETING = b"\xff"  # a worker that is free hangs up on it at once; a busy one does not hear it
 HOW = 'Build it in: make clean, then make chat CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_RPC=ON"'
 
@@ -71,16 +72,38 @@ def join(places: Sequence[str]) -> tuple[str, ...]:
 def look(place: str) -> str | None:
     """Why a worker can't be used; None where it can."""
     try:
-        with socket.create_connection(split(place), timeout=_PATIENCE_S) as probe:
-            probe.sendall(_NO_GREETING)
-            said = probe.recv(1)
+        said, _ = _probe(place)
     except TimeoutError:
         return "does not answer, or works for somebody else"
-    except ConnectionResetError:
-        return None
     except OSError as error:
         return f"can't be reached ({error.strerror or error})"
     return "is no worker of llama.cpp's" if said else None
+
+
+def round_trip(place: str) -> float | None:
+    """Seconds to a worker that can be used, and back; None where it is gone by now."""
+    trips = []
+    with suppress(OSError):
+        for _ in range(_TRIPS):
+            trips.append(_probe(place)[1])
+    return min(trips, default=None)
+
+
+def _probe(place: str) -> tuple[bytes, float]:
+    """What it says to a greeting that is none, and the seconds until it said it or hung up. Raises OSError."""
+    with socket.create_connection(split(place), timeout=_PATIENCE_S) as probe:
+        began = perf_counter()
+        try:
+            probe.sendall(_NO_GREETING)
+            said = probe.recv(1)
+        except ConnectionResetError:  # it hung up before it read everything
+            said = b""
+        return said, perf_counter() - began
+
+
+def are_used() -> bool:
+    """Do layers of the present load go to workers?"""
+    return bool(_here.used)
 
 
 def chosen() -> Any:

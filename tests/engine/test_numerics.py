@@ -14,6 +14,7 @@ from localspec import config
 from localspec.engine import numerics as room
 from localspec.engine.engine import Engine
 from localspec.engine.messages import Emitted, Event, Finished, Generate, Load, Notice, Ready
+from localspec.llama import workers
 from localspec.llama.model import LlamaModel
 from localspec.model import ModelSpec
 from localspec.spec.numerics import Numerics, probe
@@ -195,3 +196,13 @@ def test_what_was_measured_can_be_read_by_people(noise: str, cache: Path) -> Non
     (found,) = room.known()
     assert found["model"] == "noise" and found["settings"].startswith("flash attention, cache ")
     assert found["result"] == str(measured)
+
+
+def test_over_workers_nothing_is_kept_since_an_address_says_not_how_far_it_is(
+    run: Loading, probes: list[bool], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "are_used", lambda: True)
+    run()
+    run()
+    assert len(probes) == 2
+    assert not cache.exists() and not (cache.parent / "costs").exists()
