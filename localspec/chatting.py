@@ -64,7 +64,8 @@ def open_chat(
             from localspec.plain import PlainChat
 
             conversation = _resumed(Conversation(client, load, options, keeper), resume)
-            return PlainChat(conversation, client, folder, thoughts=settings.thinking == "show").run()
+            chosen = opening.chosen if opening else None
+            return PlainChat(conversation, client, folder, settings.thinking == "show", chosen).run()
         from localspec.tui.app import ChatApp
         from localspec.tui.keymap import keymap
 

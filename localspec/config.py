@@ -75,6 +75,7 @@ class Config:
     n_batch: int | None = None
     remember_tokens: int = 262_144  # of earlier answers, kept for the suffix drafter; 0 keeps none
     thinking: Literal["show", "hide"] = "show"  # what a model thinks before it answers
+    alternatives: Literal["view", "always", "never"] = "view"  # what else the model considered, in the token view
     transfer: Literal["http", "xet"] = "http"  # how models are fetched
     theme: str | None = None
     export_dir: str | None = None

@@ -91,7 +91,7 @@ class Model:
             case Ready():
                 self._ready = event
             case Emitted() if self._answer:
-                self._on_text(self._answer.extend(event.rounds, event.pieces))
+                self._on_text(self._answer.extend(event.rounds, event.pieces, event.names))
             case Finished() if self._answer:
                 self._answer.end(event)
             case Notice():

@@ -5,13 +5,17 @@ The flags hold for every model that is chosen later, but for those that name fil
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from localspec import catalog, settle
 from localspec.config import Config
 from localspec.conversation import Options
 from localspec.engine.messages import Load
+from localspec.errors import UsageError
 from localspec.flags import AnswerFlags, ModelFlags, SamplingFlags, SpeculationFlags
 
 
@@ -24,6 +28,20 @@ class Choice:
     target: str | None = None
     draft: str | None = None
     method: str | None = None
+
+
+Chosen = Callable[[Choice], tuple[Load, Options]]
+
+
+def named(name: str) -> Choice:
+    """What a person means by one word: the path of a file, else the name of a pair. Raises UsageError for a file that
+    is not there: the model that is loaded would go for nothing."""
+    if not name.lower().endswith(".gguf") and len(Path(name).parts) < 2:
+        return Choice(pair=name)
+    path = os.path.expanduser(name)
+    if not os.path.isfile(path):
+        raise UsageError(f"There is no file {name}.", "localspec models lists the pairs and files that there are.")
+    return Choice(target=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,7 @@ def options(settings: Config, apart: dict[str, Any], title: str, drafting: dict[
         system=settings.system,
         max_tokens=settings.max_tokens,
         stop=tuple(apart["stop"] or ()),
+        alternatives=settings.alternatives,
         recommended=settle.recommended(settings, apart),
         **drafting,
     )

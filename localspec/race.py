@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from localspec.chat.answer import Answer
 from localspec.chat.inspection import quoted
+from localspec.chat.numbers import speed
 from localspec.conversation import Conversation
 from localspec.engine.client import EngineClient
 from localspec.engine.messages import Died, Emitted, Event, Failed, Finished, Generate, Notice, Prefill, Ready, Stop
@@ -182,6 +183,38 @@ def race(chat: Conversation, client: EngineClient) -> Race:
     return Race(client, asked, lanes, answered=bool(questions[-1].children))
 
 
+def terms(race: Race) -> str:
+    """Under which conditions both run."""
+    sampling, limit = race.asked.sampling, race.asked.max_tokens
+    return f"seed {sampling.seed} · T {sampling.temperature:g} · at most {limit} tokens each"
+
+
+def names(race: Race) -> tuple[str, str]:
+    """Of the two lanes, for people: `plain`, `lookup k=8`."""
+    length = f" k={race.asked.draft_tokens}" if race.asked.draft_tokens else ""
+    return "plain", f"{race.lanes[1].method}{length}"
+
+
+def step(race: Race) -> str:
+    """What runs now."""
+    return (
+        "1 of 2: plain is written",
+        f"2 of 2: {race.lanes[1].method} is written",
+        "where do they part?",
+    )[race.lane]
+
+
+def told(race: Race) -> list[str]:
+    """The whole result, line by line: each of the two, the comparison, and what to bear in mind about it."""
+    if race.trouble:
+        return [result(race), *remarks(race)]
+    lanes = (
+        f"{name}: {len(lane.answer.token_ids):,} tokens in {lane.seconds:.1f} s, {speed(lane.speed or None)} tok/s"
+        for name, lane in zip(names(race), race.lanes, strict=True)
+    )
+    return [*lanes, result(race), comparison(race), *remarks(race)]
+
+
 def written(arrivals: list[float], seconds: float) -> int:
     """How many tokens were there after so many seconds."""
     return bisect_right(arrivals, seconds)
@@ -195,11 +228,7 @@ def result(race: Race) -> str:
     times = f"{other.speed / plain.speed:.2f}x"
     if len(plain.answer.token_ids) == len(other.answer.token_ids):
         return f"{other.method} {other.seconds:.1f} s against plain {plain.seconds:.1f} s: {times}"
-    return f"{other.method} {_rate(other)} tok/s against plain {_rate(plain)} tok/s: {times}"
-
-
-def _rate(lane: Lane) -> str:
-    return f"{lane.speed:.{1 if lane.speed < 10 else 0}f}"
+    return f"{other.method} {speed(other.speed)} tok/s against plain {speed(plain.speed)} tok/s: {times}"
 
 
 def comparison(race: Race) -> str:

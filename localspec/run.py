@@ -58,7 +58,7 @@ class _Listener:
     def __call__(self, event: Event) -> None:
         match event:
             case Emitted():
-                self._write(self.answer.extend(event.rounds, event.pieces))
+                self._write(self.answer.extend(event.rounds, event.pieces, event.names))
             case Finished():
                 self.answer.end(event)
                 self._write(event.tail)

@@ -73,12 +73,13 @@ def bpe(extra: tuple[str, ...] = ()) -> Pieces:
     return Pieces("gpt2", texts, kinds, bos=0, eos=2, merges=merges)
 
 
-def spm() -> Pieces:
-    """Sentencepiece style: byte b is token 3 + b, then letters and a few words."""
+def spm(controls: tuple[str, ...] = (), extra: tuple[str, ...] = ()) -> Pieces:
+    """Sentencepiece style: byte b is token 3 + b, then letters and a few words; `controls` and `extra` at the end."""
     letters = [chr(c) for c in range(97, 123)]
     words = ["▁", *letters, *("▁" + c for c in letters), "▁the", "▁cat", "ing", "th", "ll", "er", "▁is", "on"]
-    texts = ("<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), *words)
-    return Pieces("llama", texts, (2, 3, 3) + (6,) * 256 + (1,) * len(words), bos=1, eos=2)
+    texts = ("<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), *words, *controls, *extra)
+    kinds = (2, 3, 3) + (6,) * 256 + (1,) * len(words) + (3,) * len(controls) + (1,) * len(extra)
+    return Pieces("llama", texts, kinds, bos=1, eos=2)
 
 
 def write(
@@ -264,9 +265,11 @@ def hybrid(path: Path, *, layers: int = 2, more: tuple[dict[str, Any], Tensors] 
 Table = Mapping[int, Mapping[int, float]]
 
 
-def chain(path: Path, table: Table, *, ctx: int = 512, template: str | None = None) -> Path:
+def chain(
+    path: Path, table: Table, *, ctx: int = 512, template: str | None = None, pieces: Pieces | None = None
+) -> Path:
     """P(next | last token) is exactly `table[last]`; a token without a row is followed by the end token."""
-    pieces = spm()
+    pieces = pieces or spm()
     v = len(pieces.texts)
     embd, heads = -(-v // 32) * 32, 5  # heads of 64: the q8_0 cache needs a multiple of 32
     logits = np.full((v, embd), -30.0, np.float32)

@@ -61,8 +61,11 @@ def test_the_algorithm_knows_the_standard_library_and_numpy_only() -> None:
 
 
 def test_the_interfaces_leave_llama_cpp_to_the_engine_process() -> None:
-    modules = [m for m in ("localspec.tui.app", "localspec.plain") if (ROOT / f"{m.replace('.', '/')}.py").exists()]
-    assert "llama_cpp" not in loaded(f"import {', '.join(['localspec', *modules])}")
+    assert "llama_cpp" not in loaded("import localspec, localspec.tui.app, localspec.plain")
+
+
+def test_the_line_chat_needs_no_textual() -> None:
+    assert "textual" not in loaded("import localspec.plain")
 
 
 def test_the_glossary_has_every_figure() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from localspec.chat.keeper import Keeper
 from localspec.commands import COMMANDS
 from localspec.conversation import Conversation, Options
+from localspec.opening import Chosen
 from localspec.plain import PlainChat
 from localspec.spec.settings import Sampling
 from tests.tui.driving import LOAD
@@ -22,6 +24,9 @@ class Lines:
     def __init__(self, patch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str], folder: Path) -> None:
         self._patch, self._capture, self._folder = patch, capture, folder
         self.client = ScriptedClient()
+        self.options = Options("demo", "lookup", 8, Sampling())
+        self.keeper: Keeper | None = None
+        self.chosen: Chosen | None = None
         self.chat: Conversation
         patch.chdir(folder)
 
@@ -29,8 +34,8 @@ class Lines:
         """What was printed to standard output and to standard error."""
         self.client.replies.extend(replies)
         self._patch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        self.chat = Conversation(self.client, LOAD, Options("demo", "lookup", 8, Sampling()))
-        assert PlainChat(self.chat, self.client, self._folder, thoughts=thoughts).run() == 0
+        self.chat = Conversation(self.client, LOAD, self.options, self.keeper)
+        assert PlainChat(self.chat, self.client, self._folder, thoughts, self.chosen).run() == 0
         return self._capture.readouterr()
 
 
@@ -74,7 +79,7 @@ def test_help_names_every_command(chat: Lines) -> None:
 def test_what_needs_the_screen_says_so(chat: Lines) -> None:
     only = [command.name for command in COMMANDS if command.screen_only]
     _, err = chat(*(f"/{name}" for name in only))
-    assert only and [name for name in only if f"/{name} needs the screen" not in err] == []
+    assert only and [name for name in only if f"/{name} needs the screen.\n  " not in err] == []
 
 
 def test_every_command_without_an_argument_ends_in_a_sentence(chat: Lines) -> None:

@@ -9,7 +9,7 @@ import pytest
 from localspec.conversation import Options
 from localspec.engine.messages import Died, Emitted, Failed, Notice, Ready, Stop
 from localspec.errors import UsageError
-from localspec.race import TOKENS, Race, comparison, race, remarks, result, written
+from localspec.race import TOKENS, Race, comparison, names, race, remarks, result, step, terms, told, written
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Finish, LogProb
 from tests.racing import lane, token
@@ -67,6 +67,28 @@ def test_equal_answers_are_compared_by_their_times() -> None:
     assert run.over
     assert result(run) == "lookup 0.5 s against plain 3.0 s: 6.00x"
     assert comparison(run) == "same 6 tokens"
+
+
+def test_the_whole_result_in_lines() -> None:
+    run = raced(WORDS, WORDS)
+    assert told(run) == [
+        "plain: 6 tokens in 3.0 s, 2.0 tok/s",
+        "lookup k=8: 6 tokens in 0.5 s, 12 tok/s",
+        "lookup 0.5 s against plain 3.0 s: 6.00x",
+        "same 6 tokens",
+    ]
+    run.trouble = "The engine stopped."
+    assert told(run) == ["The engine stopped."]
+
+
+def test_what_runs_and_under_which_conditions() -> None:
+    _, run = begun()
+    assert names(run) == ("plain", "lookup k=8")
+    assert terms(run) == "seed 7 · T 0 · at most 99 tokens each"
+    assert step(run) == "1 of 2: plain is written"
+    for event in lane(-1, WORDS):
+        run.fold(event)
+    assert step(run) == "2 of 2: lookup is written"
 
 
 def test_answers_of_other_lengths_are_compared_by_their_speeds() -> None:

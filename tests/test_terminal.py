@@ -103,7 +103,8 @@ def test_without_a_terminal_it_is_the_line_chat(tmp_path: Path, demo_model: str)
 
     result = subprocess.run(
         [*PROGRAM, "chat", "--max-tokens", "12", "--seed", "1"],
-        input="Hello!\n/method off\nAnd again.\n/stats\n/nonsense\n/export\n",
+        input="Hello!\n/method off\nAnd again.\n/stats\n/nonsense\n/export\n"
+        "/tokens\n/race\n/trace\n/export conversation talk.md\n",
         env=os.environ | {"HOME": str(tmp_path)},
         cwd=tmp_path,
         capture_output=True,
@@ -117,6 +118,28 @@ def test_without_a_terminal_it_is_the_line_chat(tmp_path: Path, demo_model: str)
     assert "Method off" in result.stderr
     assert "Traceback" not in result.stderr
     assert list(tmp_path.glob("localspec-*.json"))
+    assert "without a mark: plain decoding" in result.stderr
+    assert re.search(r"plain: \d+ tokens in .* tok/s\nauto: .*\nauto .* against plain .*x\n", result.stderr)
+    (trace,) = tmp_path.glob("*.trace.jsonl")
+    assert json.loads(trace.read_text().splitlines()[0])["prompt"] == "And again."
+    assert "## You\n\nAnd again." in (tmp_path / "talk.md").read_text()
+
+
+def test_the_line_chat_on_a_terminal(terminal: Open) -> None:
+    chat = terminal("--plain", *ENDLESS)
+    chat.until("Type a message")
+    chat.type("Count from one to two hundred in words.\r")
+    chat.until(lambda screen: len(screen.split()) > 50, "some words of an answer")
+    chat.type("\x03")
+    chat.until("stopped ·")
+    chat.type("/copy\r")
+    chat.until("Copied the answer")
+    chat.type("/race\r")
+    chat.until("1 of 2: plain is written")
+    chat.type("\x03")
+    chat.until("The race was stopped.")
+    chat.type("/quit\r")
+    assert chat.wait() == 0
 
 
 def engines_of(pid: int) -> list[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -47,6 +48,7 @@ class Answer:
     method: str
     rounds: list[Round] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)  # texts of tokens that were considered
     finish: Finish | None = None
     prompt_tokens: int = 0
     reused_tokens: int = 0
@@ -64,11 +66,19 @@ class Answer:
     _segments: list[Segment] = field(default_factory=list, init=False, repr=False, compare=False)
     _folded: int = field(default=0, init=False, repr=False, compare=False)  # how many rounds are in them
 
-    def extend(self, rounds: tuple[Round, ...], pieces: tuple[Piece, ...]) -> str:
+    def extend(
+        self, rounds: tuple[Round, ...], pieces: tuple[Piece, ...], names: Iterable[tuple[int, str]] = ()
+    ) -> str:
         """Append what arrived; returns the new text."""
         self.rounds.extend(rounds)
         self.pieces.extend(pieces)
+        self.names.update(names)
         return "".join(piece.text for piece in pieces)
+
+    def forget_alternatives(self) -> None:
+        """They take more memory than the rest of an answer."""
+        self.rounds[:] = [replace(made, logprobs=()) if made.logprobs else made for made in self.rounds]
+        self.names.clear()
 
     def resume(self) -> tuple[int, ...]:
         """Go on after a stop; returns the tokens to go on after. The tail that was held back comes again."""

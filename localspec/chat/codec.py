@@ -1,7 +1,7 @@
 """Answers as plain data, and back: what the store keeps of them and what an exported conversation holds.
 
-Numbers of rounds are kept to six digits, so figures that are read back may differ in the seventh. Log-probabilities
-are not kept: a chat asks for none.
+Numbers of rounds are kept to six digits, so figures that are read back may differ in the seventh. The store keeps
+log-probabilities to three places, which is more than is shown of them, and a third of their bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -18,11 +18,12 @@ from localspec.chat.answer import Answer
 from localspec.chat.message import Piece
 from localspec.chat.session import Asked
 from localspec.spec.settings import Sampling
-from localspec.spec.types import Finish, Round
+from localspec.spec.types import Finish, LogProb, Round
 
 Plain: TypeAlias = Any  # what JSON holds
 # What reading damaged parts may raise.
 DAMAGE = (zlib.error, struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_PLACES = 3
 _FACTS = (
     *("method", "finish", "prompt_tokens", "reused_tokens", "seed", "error", "tail", "resumed"),
     *("prefill_s", "ttft_s", "decode_s", "total_s"),
@@ -77,9 +78,32 @@ def piece_to_plain(piece: Piece) -> list[Plain]:
     return [*plain, piece.ghost] if piece.ghost else plain
 
 
-def packed(rounds: Sequence[Round], pieces: Sequence[Piece]) -> tuple[bytes, bytes]:
-    """A stretch of an answer: (its tokens, the rest)."""
+def logprobs_to_plain(rounds: Sequence[Round], places: int = 17) -> list[Plain]:
+    """Apart from the rounds: most have none."""
+    return [
+        [[p.token, round(p.logprob, places), [(t, round(q, places)) for t, q in p.top]] for p in made.logprobs]
+        for made in rounds
+    ]
+
+
+def logprobs_of(rounds: list[Round], plain: Plain) -> list[Round]:
+    return [_with(made, each) for made, each in zip(rounds, plain, strict=True)] if plain else rounds
+
+
+def _with(made: Round, plain: Plain) -> Round:
+    found = tuple(LogProb(token, p, tuple((int(t), float(q)) for t, q in top)) for token, p, top in plain)
+    return replace(made, logprobs=found) if found else made
+
+
+def packed(
+    rounds: Sequence[Round], pieces: Sequence[Piece], names: Mapping[int, str] | None = None
+) -> tuple[bytes, bytes]:
+    """A stretch of an answer: (its tokens, the rest). Of `names` only those that this stretch needs."""
     body = {"rounds": [round_to_plain(made) for made in rounds], "pieces": [piece_to_plain(p) for p in pieces]}
+    if any(made.logprobs for made in rounds):
+        seen = {token for made in rounds for each in made.logprobs for token, _ in each.top}
+        named = [[token, names[token]] for token in sorted(seen) if names and token in names]
+        body |= {"logprobs": logprobs_to_plain(rounds, _PLACES), "names": named}
     tokens = struct.pack(f"<{len(pieces)}i", *(piece.token for piece in pieces))
     return tokens, zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
 
@@ -88,10 +112,11 @@ def unpacked_tokens(tokens: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(tokens) // 4}i", tokens)
 
 
-def unpacked(tokens: bytes, body: bytes) -> tuple[list[Round], list[Piece]]:
+def unpacked(tokens: bytes, body: bytes) -> tuple[list[Round], list[Piece], dict[int, str]]:
     plain = json.loads(zlib.decompress(body))
     pairs = zip(unpacked_tokens(tokens), plain["pieces"], strict=True)
-    return [round_of(made) for made in plain["rounds"]], [Piece(token, *rest) for token, rest in pairs]
+    rounds = logprobs_of([round_of(made) for made in plain["rounds"]], plain.get("logprobs"))
+    return rounds, [Piece(token, *rest) for token, rest in pairs], dict(plain.get("names", ()))
 
 
 def _short(numbers: Sequence[float]) -> list[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from localspec.chat import numbers
 from localspec.chat.answer import Answer
 from localspec.chat.reported import Reported
 from localspec.spec.stats import Stats, by_drafter, inter_token_latency
@@ -82,11 +83,11 @@ def footer(answer: Answer) -> str:
     parts = [_ENDED.get(answer.finish, "") if answer.finish else ""]
     parts.append("1 token" if count(answer) == 1 else f"{count(answer):,} tokens")
     if speed is not None:
-        parts.append(f"{speed:.{1 if speed < 10 else 0}f} tok/s")
+        parts.append(f"{numbers.speed(speed)} tok/s")
     if stats.acceptance_rate is not None:
-        parts.append(f"{stats.acceptance_rate:.0%} accepted".replace("%", " %"))
+        parts.append(f"{numbers.percent(stats.acceptance_rate)} accepted")
     if stats.mean_acceptance_length is not None and stats.drafts:
-        parts.append(f"{stats.mean_acceptance_length:.1f} a round")
+        parts.append(f"{numbers.length(stats.mean_acceptance_length)} a round")
     if answer.reported:
         parts.append(_of_server(answer.reported))
     parts.append(" → ".join(run.method for run in answer.segments) or answer.method)

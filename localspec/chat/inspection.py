@@ -14,7 +14,7 @@ from localspec.chat.text import visible
 from localspec.spec.types import LogProb, Round
 
 _LONGEST = 32  # characters of a quoted text
-_ALTERNATIVES = 3
+_ALTERNATIVES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,11 @@ def quoted(text: str) -> str:
     return f'"{shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"}"'
 
 
-def inspected(answer: Answer, index: int, place: Place, verifier: str = "block") -> tuple[str, str]:
-    """(the token, what there is to say about it): for people, on one line."""
+def inspected(
+    answer: Answer, index: int, place: Place, verifier: str = "block", missing: str = ""
+) -> tuple[str, str]:
+    """(the token, what there is to say about it): for people, on one line. `missing`: why alternatives are not known,
+    where they are not."""
     piece, made = answer.pieces[index], answer.rounds[place.round]
     parts = [f"round {place.round + 1}", *_origin(made, place.position, piece.ghost, verifier)]
     if made.drafted:
@@ -47,6 +50,8 @@ def inspected(answer: Answer, index: int, place: Place, verifier: str = "block")
     parts.append(f"round {made.total_s * 1000:.{1 if made.total_s < 0.01 else 0}f} ms")
     if made.logprobs:
         parts += _alternatives(answer, made.logprobs[place.position])
+    elif missing:
+        parts.append(f"alternatives: {missing}")
     return quoted(piece.text) if piece.text else "(no text)", " · ".join(parts)
 
 
@@ -91,8 +96,9 @@ def _joint(made: Round, position: int) -> float:
 
 
 def _alternatives(answer: Answer, known: LogProb) -> Iterator[str]:
-    """The model's own probabilities, before temperature and filters. Only tokens that came up have a text here."""
-    texts = {piece.token: piece.text for piece in answer.pieces}
+    """The model's own probabilities, before temperature and filters. Where nobody told a token's text, its number
+    stands for it."""
+    texts = {piece.token: piece.text for piece in answer.pieces if piece.text} | answer.names
     yield f"the model's own {_number(exp(known.logprob))}"
     others = [(token, logprob) for token, logprob in known.top if token != known.token][:_ALTERNATIVES]
     if others:

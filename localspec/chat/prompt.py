@@ -52,30 +52,33 @@ class Rendered:
     stops: tuple[str, ...] = ()
 
 
-def encode(rendered: Rendered, messages: Sequence[Message], vocab: Vocab) -> list[int]:
+def encode(
+    rendered: Rendered, messages: Sequence[Message], vocab: Vocab, written: Sequence[bytes] | None = None
+) -> list[int]:
     """Token ids of the prompt, with the ids of earlier answers as they were generated and one BOS where the model
-    wants one. But for that, and for control tokens inside of messages, this is the whole text encoded at once."""
+    wants one. But for that, and for control tokens inside of messages, this is the whole text encoded at once.
+    `written` are the bytes of each token in an answer, where they are not `vocab.pieces`."""
     encoder = _Encoder(rendered, vocab)
     ids: list[int] = []
     at = 0
     for span in rendered.spans:
         message = messages[span.message]
-        answer = _answer(message, vocab)
+        answer = _answer(message, vocab.pieces if written is None else written, vocab.eog)
         if answer and rendered.text[span.start : span.end] == message.text and encoder.can_break(span.end):
             ids += [*encoder.between(at, span.start), *answer]
             at = span.end
     return _with_one_bos(ids + encoder.between(at, len(rendered.text)), vocab)
 
 
-def _answer(message: Message, vocab: Vocab) -> tuple[int, ...]:
+def _answer(message: Message, written: Sequence[bytes], eog: Container[int]) -> tuple[int, ...]:
     """The ids of an answer if they say its text and nothing else (a stop string was cut off; another model has
     other ids). The end token is left to the template, which prints its own."""
     ids = message.token_ids
-    if ids and ids[-1] in vocab.eog:
+    if ids and ids[-1] in eog:
         ids = ids[:-1]
-    if not ids or max(ids) >= len(vocab.pieces):
+    if not ids or max(ids) >= len(written):
         return ()
-    said = b"".join(vocab.pieces[i] for i in ids).decode("utf-8", "replace")
+    said = b"".join(written[i] for i in ids).decode("utf-8", "replace")
     return ids if said == message.text else ()
 
 

@@ -193,7 +193,9 @@ class Store:
             return
         fresh = answer.rounds[rounds:], answer.pieces[pieces:]
         if any(fresh):
-            self._do("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", key, parts, len(fresh[0]), *packed(*fresh))
+            self._do(
+                "INSERT INTO parts VALUES (?, ?, ?, ?, ?)", key, parts, len(fresh[0]), *packed(*fresh, answer.names)
+            )
 
     # SQLite
 

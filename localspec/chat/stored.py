@@ -20,17 +20,18 @@ class StoredAnswer(Answer):
     def __init__(self, text: str, parts: list[tuple[bytes, bytes]], **fields: Any) -> None:
         super().__init__(**fields)
         self._text, self._parts = text, parts
-        del self.rounds, self.pieces
+        del self.rounds, self.pieces, self.names
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("rounds", "pieces"):
+        if name not in ("rounds", "pieces", "names"):
             raise AttributeError(name)
         try:
             parts = [unpacked(tokens, body) for tokens, body in self._parts]
         except DAMAGE:  # the figures are lost; the words are kept apart from them
-            parts = [([], [Piece(0, self._text, "plain")])]
-        self.rounds = [made for rounds, _ in parts for made in rounds]
-        self.pieces = [piece for _, pieces in parts for piece in pieces]
+            parts = [([], [Piece(0, self._text, "plain")], {})]
+        self.rounds = [made for rounds, _, _ in parts for made in rounds]
+        self.pieces = [piece for _, pieces, _ in parts for piece in pieces]
+        self.names = {token: name for _, _, names in parts for token, name in names.items()}
         self._parts = []
         return getattr(self, name)
 

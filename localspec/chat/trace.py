@@ -75,10 +75,13 @@ def taken(answer: Answer, header: Header) -> Trace:
 
 def lines(trace: Trace) -> Iterator[str]:
     yield _line({"schema": SCHEMA, **asdict(trace.header)})
-    answer, at = trace.answer, 0
+    answer, at, told = trace.answer, 0, set[int]()
     for made, seconds in zip(answer.rounds, trace.seconds, strict=True):
         pieces = answer.pieces[at : (at := at + len(made.emitted))]
-        yield _line(_round(made, seconds, pieces))
+        fresh = {token for each in made.logprobs for token, _ in each.top} - told
+        named = [[token, answer.names[token]] for token in sorted(fresh) if token in answer.names]
+        told |= fresh
+        yield _line(_round(made, seconds, pieces) | ({"names": named} if named else {}))
     ending = ("finish", "seed", "prompt_tokens", "reused_tokens", "prefill_s", "ttft_s", "decode_s", "total_s")
     yield _line({"end": True} | {name: getattr(answer, name) for name in (*ending, "tail", "error")})
 
@@ -111,9 +114,9 @@ def unwritable(path: Path, error: OSError) -> LocalspecError:
     )
 
 
-def free(folder: Path, stem: str) -> Path:
+def free(folder: Path, stem: str, ending: str = ".trace.jsonl") -> Path:
     """A name that no file in the folder has."""
-    names = (f"{stem}.trace.jsonl" if n == 1 else f"{stem}-{n}.trace.jsonl" for n in count(1))
+    names = (f"{stem}{ending}" if n == 1 else f"{stem}-{n}{ending}" for n in count(1))
     return next(path for name in names if not (path := folder / name).exists())
 
 

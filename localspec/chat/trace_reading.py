@@ -49,10 +49,10 @@ class _Reader:
         answer, seconds = Answer(header.method), [0.0]
         last = len(rows)
         for number, row in enumerate(rows[1:-1], 2):
-            made, pieces, at = self._at(number, row, _round)
+            made, pieces, names, at = self._at(number, row, _round)
             if at < seconds[-1]:
                 raise TraceError(self._path, number, f'"t" is {at:g}, and was {seconds[-1]:g} a line before.')
-            answer.extend((made,), pieces)
+            answer.extend((made,), pieces, names)
             seconds.append(at)
         if last < 2 or not self._at(last, rows[-1], lambda plain: plain.get("end") is True):
             raise TraceError(
@@ -89,7 +89,7 @@ def _header(plain: dict[str, Any]) -> Header:
     )
 
 
-def _round(plain: dict[str, Any]) -> tuple[Round, tuple[Piece, ...], float]:
+def _round(plain: dict[str, Any]) -> tuple[Round, tuple[Piece, ...], list[tuple[int, str]], float]:
     if plain.get("end") is True:
         _wrong("only the last line says how it ended.")
     made = Round(
@@ -110,7 +110,8 @@ def _round(plain: dict[str, Any]) -> tuple[Round, tuple[Piece, ...], float]:
     )
     pieces = tuple(_piece(_object(each, "pieces")) for each in _list(plain.get("pieces"), "pieces"))
     _consistent(made, pieces)
-    return made, pieces, _get(plain, "t", float)
+    names = [_name(each) for each in _list(plain.get("names", []), "names")]
+    return made, pieces, names, _get(plain, "t", float)
 
 
 def _consistent(made: Round, pieces: tuple[Piece, ...]) -> None:
@@ -147,6 +148,13 @@ def _logprob(plain: Any) -> LogProb:
         return LogProb(int(token), float(logprob), tuple((int(t), float(p)) for t, p in top))
     except (TypeError, ValueError, OverflowError):
         _wrong('an entry of "logprobs" is not [token, number, [[token, number], ...]].')
+
+
+def _name(plain: Any) -> tuple[int, str]:
+    match plain:
+        case [int(token), str(text)]:
+            return token, text
+    _wrong('an entry of "names" is not [token, text].')
 
 
 def _finish(plain: dict[str, Any]) -> Finish | None:

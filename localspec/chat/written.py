@@ -1,11 +1,13 @@
 """A conversation as a file for others: Markdown to read, JSON with everything to read back. Knows no store and no
-clock."""
+clock. The ending of a file's name says which of the two it gets, and no file is written over."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from localspec.chat.answer import Answer
@@ -24,6 +26,7 @@ from localspec.chat.session import Node, Session
 from localspec.errors import LocalspecError, UsageError
 
 SCHEMA = "localspec.conversation/1"
+ENDINGS = (".md", ".json")
 
 
 def markdown(session: Session) -> str:
@@ -55,6 +58,23 @@ def to_plain(session: Session, *, now: datetime) -> dict[str, Any]:
         "chosen": session.root.chosen.id if session.root.chosen else None,
         "nodes": [_node_to_plain(node) for node in session.nodes()],
     }
+
+
+def save(session: Session, path: Path, *, now: datetime) -> None:
+    """Write it to a file that does not exist yet. Raises UsageError."""
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"{path} ends neither in .md nor in .json.", "The ending says what is written.")
+    text = markdown(session) if path.suffix == ".md" else as_json(session, now=now)
+    try:
+        with path.open("x", encoding="utf-8", errors="replace") as out:
+            out.write(text)
+    except (OSError, ValueError) as error:  # ValueError: a zero in the name
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"Cannot write {path}: {why}.", "Give the name of a new file.") from None
+
+
+def as_json(session: Session, *, now: datetime) -> str:
+    return json.dumps(to_plain(session, now=now), ensure_ascii=False, indent=1) + "\n"
 
 
 def from_plain(plain: Any, source: str) -> Session:

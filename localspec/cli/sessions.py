@@ -82,23 +82,16 @@ def export(
     """Write a session to a file that does not exist yet."""
     from datetime import datetime
 
-    from localspec.chat.written import markdown, to_plain
+    from localspec.chat.written import as_json, save
 
-    if file != "-" and Path(file).suffix not in (".md", ".json"):
-        raise UsageError(f"{file} ends neither in .md nor in .json.", "The ending says what is written.")
     with _store() as store:
         read = store.read(_named(store, session).id)
-    plain = to_plain(read, now=datetime.now().astimezone())
-    text = markdown(read) if file.endswith(".md") else json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+    now = datetime.now().astimezone()
     if file == "-":
-        print(text, end="")
-        return
-    try:
-        with Path(file).open("x", encoding="utf-8", errors="replace") as out:
-            out.write(text)
-    except OSError as error:
-        raise UsageError(f"Cannot write {file}: {error.strerror}.", "Give the name of a new file.") from None
-    _say(f"Wrote {file}.")
+        print(as_json(read, now=now), end="")
+    else:
+        save(read, Path(file), now=now)
+        _say(f"Wrote {file}.")
 
 
 @sessions.command("import")

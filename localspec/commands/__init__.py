@@ -27,7 +27,8 @@ def _none(_: Conversation) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`argument` is a hint such as `NAME` or `[PATH]`; brackets: it may be left out. `choices` are values for it."""
+    """`argument` is a hint such as `NAME` or `[PATH]`; brackets: it may be left out. `choices` are values for it.
+    `instead`: it needs a screen, and this is what to do without one."""
 
     name: str
     help: str
@@ -35,7 +36,11 @@ class Command:
     act: Act | None = None
     aliases: tuple[str, ...] = ()
     choices: Choices = _none
-    screen_only: bool = False
+    instead: str = ""
+
+    @property
+    def screen_only(self) -> bool:
+        return bool(self.instead)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,26 +94,43 @@ COMMANDS = (
     Command(
         "set", "show the sampling settings, or change one", "[NAME VALUE]", acts.set_one, choices=acts.sampling
     ),
-    Command("settings", "the sampling settings as a form", screen_only=True),
+    Command("settings", "the sampling settings as a form; line by line: as a list", act=acts.settings),
     Command("system", "show or set the system prompt; - removes it", "[TEXT]", acts.system),
-    Command("model", "choose another model; line by line: what is loaded", act=acts.model),
+    Command(
+        "model", "load another model; alone: choose one, line by line: what is loaded", "[PAIR|FILE]", acts.model
+    ),
     Command("regenerate", "answer again, beside the last answer", act=acts.regenerate, aliases=("regen", "again")),
     Command("continue", "go on with an answer that was stopped", act=acts.go_on, aliases=("go",)),
     Command("edit", "ask the last message in other words", "[TEXT]", acts.edit),
     Command(
-        "copy", "copy the last answer, or its last block of code", "[code]", choices=acts.code, screen_only=True
+        "sibling",
+        "another answer or wording beside the last",
+        "[older|newer|N]",
+        acts.sibling,
+        choices=acts.siblings,
     ),
-    Command("export", "write the statistics as JSON and CSV", "[FOLDER]"),
+    Command("copy", "copy the last answer, or its last block of code", "[code]", choices=acts.code),
+    Command(
+        "export",
+        "write the figures as JSON and CSV, or what was said as FILE.md or FILE.json",
+        "[FOLDER|conversation [FILE]]",
+        choices=acts.exports,
+    ),
     Command("stats", "figures of the last answer", act=acts.stats),
     Command("new", "begin a new session; this one is kept", act=acts.new, aliases=("clear",)),
     Command("sessions", "list the sessions, or messages with these words", "[WORDS]", acts.sessions, ("search",)),
     Command("open", "go on with another session", "TITLE|ID", acts.open_named, choices=acts.titles),
     Command("rename", "name this session", "TITLE", acts.rename),
     Command("drop", "where the context is full: leave out the oldest turns", act=acts.drop),
-    Command("race", "the last message with and without drafts, side by side", screen_only=True),
-    Command("tokens", "who proposed each token", screen_only=True),
-    Command("trace", "save the last answer with all its rounds", screen_only=True),
-    Command("theme", "change the colours; without a name, choose from a list", "[NAME]", screen_only=True),
+    Command("race", "the last message with and without drafts, and how fast each is"),
+    Command("tokens", "who proposed each token", act=acts.tokens),
+    Command("trace", "save the last answer with all its rounds"),
+    Command(
+        "theme",
+        "change the colours; without a name, choose from a list",
+        "[NAME]",
+        instead="Line by line the colours are your terminal's.",
+    ),
     Command("reload", "load the model again", act=acts.reload),
     Command("help", "what there is to do", aliases=("?",)),
     Command("quit", "leave", aliases=("exit", "q")),

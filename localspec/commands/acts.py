@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from localspec.chat.figures import footer
 from localspec.chat.finding import named_session
+from localspec.chat.session import Node
+from localspec.chat.text import one_line
+from localspec.chat.token_text import legend, token_text
+from localspec.commands.copying import said
+from localspec.commands.figures import figures
+from localspec.commands.files import CONVERSATION
 from localspec.commands.sampling_fields import FIELDS, changed, field
 from localspec.conversation import DRAFT_LENGTHS, OFF, Conversation
 from localspec.engine.messages import Ready
@@ -15,6 +20,7 @@ from localspec.methods import ALIASES
 from localspec.spec.lossy import verifier as named_verifier
 
 _SHOWN = 20  # sessions or messages in a list
+_LINE = 70  # characters of a sibling in a list
 
 
 def use_method(chat: Conversation, name: str) -> str:
@@ -75,6 +81,10 @@ def set_one(chat: Conversation, text: str) -> str:
     return f"{wanted.name} is {wanted.shown(read)} from the next answer on."
 
 
+def settings(chat: Conversation, _: str) -> str:
+    return set_one(chat, "")
+
+
 def set_sampling(chat: Conversation, values: Mapping[str, int | float | None]) -> None:
     chat.set_sampling(changed(chat.options.sampling, values))
 
@@ -86,13 +96,14 @@ def model(chat: Conversation, _: str) -> str:
     files = [model.path for model in (engine.target, engine.draft) if model]
     lines = [f"{chat.options.title}: {engine.target.description}, context {engine.target.n_ctx:,} tokens", *files]
     lines += [f"methods: {', '.join(engine.methods)}"]
-    return "\n".join([*lines, "Another model: F2; or localspec chat --pair NAME, or --target FILE."])
+    return "\n".join([*lines, "Another one: /model with the name of a pair or the path of a file."])
 
 
 def regenerate(chat: Conversation, _: str) -> str:
     _require_rest(chat)
-    if not chat.answers:
+    if not chat.session.path:
         raise UsageError("There is no answer yet.", "Write a message first.")
+    _require_model(chat)
     chat.regenerate()
     return ""
 
@@ -105,8 +116,30 @@ def edit(chat: Conversation, text: str) -> str:
     if not text:
         assert own[-1].message is not None
         return f"Your last message was: {own[-1].message.text}\nWrite /edit and the new text to ask that instead."
+    _require_model(chat)
     chat.edit(own[-1], text)
     return ""
+
+
+def sibling(chat: Conversation, which: str) -> str:
+    """The others beside the last message or answer that has any; `which`: older, newer, or a number."""
+    _require_rest(chat)
+    node = next((node for node in reversed(chat.session.path) if len(node.siblings) > 1), None)
+    if node is None:
+        raise UsageError(
+            "Nothing here was answered or asked twice.", "/regenerate answers again, /edit asks in other words."
+        )
+    place, count = node.place
+    kind = "Message" if node.message else "Answer"
+    if not which:
+        listed = (f"{n}  {_beginning(chat, each)}" for n, each in enumerate(node.siblings, 1))
+        return "\n".join([f"{kind} {place} of {count} is shown.", *listed])
+    steps = {"older": place - 1, "newer": place + 1}
+    wanted = int(which) if which.isdecimal() else steps.get(which, 0)
+    if not 1 <= wanted <= count:
+        raise UsageError(f"There is no {kind.lower()} {which!r} beside this one.", f"There are {count}: /sibling 1")
+    chat.step(node, wanted - place)
+    return f"{kind} {wanted} of {count}."
 
 
 def go_on(chat: Conversation, _: str) -> str:
@@ -153,7 +186,14 @@ def titles(chat: Conversation) -> Iterable[str]:
 
 
 def stats(chat: Conversation, _: str) -> str:
-    return footer(chat.shown) if chat.shown else "No answer yet."
+    return "\n".join(figures(chat))
+
+
+def tokens(chat: Conversation, _: str) -> str:
+    """As text; a screen has a view of its own."""
+    if not chat.shown or not chat.shown.pieces:
+        raise UsageError("There is no answer yet.", "Write a message first.")
+    return "\n".join([token_text(chat.shown), "", *legend(chat.shown)])
 
 
 def reload(chat: Conversation, _: str) -> str:
@@ -164,6 +204,15 @@ def reload(chat: Conversation, _: str) -> str:
 def _require_rest(chat: Conversation) -> None:
     if chat.running:
         raise LocalspecError("The answer is still being written.", "Stop it first, or wait.")
+
+
+def _require_model(chat: Conversation) -> None:
+    if not chat.methods:
+        raise LocalspecError("No model is loaded.", "F8 loads it again.")
+
+
+def _beginning(chat: Conversation, node: Node) -> str:
+    return one_line(node.message.text if node.message else said(chat, node), _LINE)
 
 
 def methods(chat: Conversation) -> Iterable[str]:
@@ -180,6 +229,14 @@ def verifiers(_: Conversation) -> Iterable[str]:
 
 def sampling(_: Conversation) -> Iterable[str]:
     return (f"{name} " for name in FIELDS)  # the space: a value comes after it
+
+
+def siblings(_: Conversation) -> Iterable[str]:
+    return "older", "newer"
+
+
+def exports(_: Conversation) -> Iterable[str]:
+    return (CONVERSATION,)
 
 
 def code(_: Conversation) -> Iterable[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from localspec.chat.session import Node
+from localspec.conversation.alternatives import When
 from localspec.spec.settings import Sampling
 
 DRAFT_LENGTHS = (None, 1, 2, 3, 4, 6, 8, 12, 16)  # None: automatic
@@ -26,6 +27,7 @@ class Options:
     max_tokens: int | None = None
     system: str | None = None
     stop: tuple[str, ...] = ()
+    alternatives: When = "view"
     recommended: Mapping[str, float] = field(default_factory=dict)  # sampling, by the authors of the model
 
 

@@ -18,6 +18,7 @@ class Kept:
         self.keeper = keeper or Keeper()
         self.session = Session(options.system, sampling=options.sampling)
         self.running: Node | None = None
+        self.watched: bool | None = None  # token by token? None: there is no such view (alternatives.py)
         self.queue: list[str] = []
         self.notes: list[Note] = []
         self._returned: list[Returned] = []

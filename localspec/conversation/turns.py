@@ -8,6 +8,7 @@ from localspec.chat.answer import Answer
 from localspec.chat.keeper import Keeper
 from localspec.chat.room import Full, oldest
 from localspec.chat.session import Asked, Node
+from localspec.conversation.alternatives import asked_for, forget_oldest
 from localspec.conversation.data import OFF, Options
 from localspec.conversation.kept import Kept
 from localspec.engine.client import EngineClient
@@ -70,6 +71,11 @@ class Turns(Kept):
     def shown(self) -> Answer | None:
         """The answer whose figures are on screen: the running one, else the last."""
         return self.answers[-1].answer if self.answers else None
+
+    def opened(self, node: Node) -> bool:
+        """Did the prompt open a thinking block for this answer? Another model's may not have."""
+        own = node.asked is None or node.asked.model in ("", self.options.title)
+        return isinstance(self.engine, Ready) and self.engine.thinks and own
 
     @property
     def context(self) -> tuple[int, int] | None:
@@ -175,7 +181,7 @@ class Turns(Kept):
                 self.reading = event
                 answer.read(event.total, event.reused)
             case Emitted():
-                answer.extend(event.rounds, event.pieces)
+                answer.extend(event.rounds, event.pieces, event.names)
                 self.keeper.changed(self.session, node)
                 self.keep()
                 self.why = event.why
@@ -272,6 +278,7 @@ class Turns(Kept):
         question = node.parent
         assert question is not None, "answers follow questions"
         self.running, self.full, self._turn = node, None, next(self._turns)
+        forget_oldest(each.answer for each in self.session.answers() if each.answer)
         self.keeper.changed(self.session, *(each for each in (question.parent, question, node) if each))
         self._save()
         self._client.send(
@@ -286,5 +293,6 @@ class Turns(Kept):
                 max_tokens=self.options.max_tokens,
                 stop=self.options.stop,
                 resume=resume,
+                logprobs=asked_for(self.options.alternatives, self.watched, self.engine),
             )
         )

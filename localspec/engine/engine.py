@@ -31,6 +31,7 @@ from localspec.engine.messages import (
     Unload,
     Use,
 )
+from localspec.engine.naming import Names
 from localspec.engine.outbox import Outbox
 from localspec.errors import LocalspecError, PromptTooLong
 from localspec.spec.types import Finish, Round
@@ -109,10 +110,11 @@ class Engine:
         seed = command.sampling.seed if command.sampling.seed is not None else secrets.randbits(31)
         reused, stopped = self._prefill(loaded, command.turn, prompt.ids)
         read = perf_counter()
-        text = TextStream(loaded.pieces, (*command.stop, *prompt.stops), loaded.eog)
+        text = TextStream(loaded.written, (*command.stop, *prompt.stops), loaded.eog)
+        names = Names(loaded.target.vocab.name)
 
         def send(rounds: tuple[Round, ...], pieces: tuple[Piece, ...]) -> None:
-            self._emit(Emitted(command.turn, rounds, pieces, loaded.why))
+            self._emit(Emitted(command.turn, rounds, pieces, loaded.why, names.fresh(rounds)))
 
         outbox = Outbox(send, text, command.resume)
         reason = Finish.CANCELLED

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 from localspec.chat.message import Message
 from localspec.chat.template import ChatTemplate, encode
-from localspec.chat.thinking import opens
+from localspec.chat.thinking import opens, reread, spelt
 from localspec.engine import kept
 from localspec.engine.beside import Earlier, companion_of, earlier_of
 from localspec.engine.drafting import Companion, Drafting
@@ -42,6 +42,7 @@ class Loaded:
     template: ChatTemplate
     decoder: SpeculativeDecoder
     drafting: Drafting
+    written: Sequence[bytes]  # of each token in an answer: as `pieces`, with the marks of thoughts
     earlier: Earlier | None = None
     numerics: str = "fast"
     alphabet: Alphabet | None = None  # built when first used
@@ -76,6 +77,7 @@ class Loaded:
             template,
             decoder,
             drafting,
+            vocab.spelt(spelt(vocab.special_texts)),
             earlier,
             command.numerics,
             problems=(*joined, *notes, *problems, *lost),
@@ -168,8 +170,10 @@ class Loaded:
         if command.prompt is not None:
             prompt = Prompt(vocab.tokenise(command.prompt, special=True, bos=vocab.add_bos))
         else:
-            rendered = self.template.render(command.messages)
-            prompt = Prompt(encode(rendered, command.messages, vocab), rendered.notices, rendered.stops)
+            messages = tuple(map(reread, command.messages))
+            rendered = self.template.render(messages)
+            ids = encode(rendered, messages, vocab, self.written)
+            prompt = Prompt(ids, rendered.notices, rendered.stops)
         if not prompt.ids:
             raise LocalspecError("The prompt is empty.", "Type something; this model has no token to begin with.")
         prompt.ids.extend(command.resume)

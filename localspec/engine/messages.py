@@ -107,6 +107,7 @@ class Ready:
     reasons: tuple[tuple[str, str], ...]  # the others, and why they don't
     environment: Environment
     thinks: bool = False  # answers begin inside of a thinking block, since the template opens it
+    no_logprobs: str = ""  # why log-probabilities can't be asked for, where they can't
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ class Emitted:
     rounds: tuple[Round, ...]
     pieces: tuple[Piece, ...]
     why: str = ""  # the last choice of an automatic method, and its reason
+    names: tuple[tuple[int, str], ...] = ()  # texts of tokens in `logprobs`, each told once an answer
 
 
 @dataclass(frozen=True, slots=True)

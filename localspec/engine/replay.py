@@ -97,7 +97,8 @@ class ReplayClient:
         at = 0
         for made, end in zip(answer.rounds, seconds, strict=True):
             pieces = tuple(answer.pieces[at : (at := at + len(made.emitted))])
-            events.append((end, Emitted(turn, (made,), pieces)))
+            names = tuple(answer.names.items()) if made is answer.rounds[0] else ()
+            events.append((end, Emitted(turn, (made,), pieces, names=names)))
         if answer.finish is None:
             ending: Event = Failed(answer.error or "The answer broke off here.", "", turn=turn)
         else:
@@ -128,7 +129,8 @@ class ReplayClient:
         header, rounds = self.trace.header, self.trace.answer.rounds
         methods = dict.fromkeys((header.method, *(made.method for made in rounds)))
         target, *others = self._environment.models
-        return Ready(target, others[0] if others else None, tuple(methods), (), self._environment, header.thinks)
+        draft = others[0] if others else None
+        return Ready(target, draft, tuple(methods), (), self._environment, header.thinks, "the trace has none")
 
 
 def sampling(trace: Trace) -> Sampling:

@@ -5,13 +5,12 @@ A server of another make sends text only; with these, rounds arrive as they were
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from localspec.chat.codec import piece_to_plain, round_of, round_to_plain
+from localspec.chat.codec import logprobs_of, logprobs_to_plain, piece_to_plain, round_of, round_to_plain
 from localspec.chat.message import Piece
 from localspec.engine.messages import Emitted, Environment, Finished, Prefill
-from localspec.spec.types import Finish, LogProb, Round
+from localspec.spec.types import Finish
 
 _ENDING = ("seed", "prompt_tokens", "reused_tokens", "prefill_s", "ttft_s", "decode_s", "total_s", "tail")
 
@@ -27,7 +26,7 @@ def to_plain(event: Prefill | Emitted | Finished) -> dict[str, Any]:
                 "why": event.why,
             }
             if any(made.logprobs for made in event.rounds):
-                plain["logprobs"] = [[[p.token, p.logprob, p.top] for p in made.logprobs] for made in event.rounds]
+                plain |= {"logprobs": logprobs_to_plain(event.rounds), "names": event.names}
             return plain
         case Finished():
             return {"finish": event.reason.value} | {name: getattr(event, name) for name in _ENDING}
@@ -41,13 +40,7 @@ def of_plain(plain: dict[str, Any], turn: int, environment: Environment) -> Pref
     if "finish" in plain:
         facts = {name: plain[name] for name in _ENDING}
         return Finished(turn=turn, reason=Finish(plain["finish"]), environment=environment, **facts)
-    rounds = [round_of(made) for made in plain["rounds"]]
-    likely = plain.get("logprobs") or [()] * len(rounds)
-    rounds = [_with_logprobs(made, p) for made, p in zip(rounds, likely, strict=True)]
+    rounds = logprobs_of([round_of(made) for made in plain["rounds"]], plain.get("logprobs"))
+    names = tuple((int(token), str(name)) for token, name in plain.get("names", ()))
     pieces = tuple(Piece(token, *rest) for token, *rest in plain["pieces"])
-    return Emitted(turn, tuple(rounds), pieces, plain.get("why", ""))
-
-
-def _with_logprobs(made: Round, plain: Any) -> Round:
-    found = tuple(LogProb(token, p, tuple((int(t), float(q)) for t, q in top)) for token, p, top in plain)
-    return replace(made, logprobs=found) if found else made
+    return Emitted(turn, tuple(rounds), pieces, plain.get("why", ""), names)

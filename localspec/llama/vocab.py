@@ -7,6 +7,7 @@ per token is built once, when first asked for.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Collection
 from functools import cached_property
 
 from localspec.errors import ModelError
@@ -68,6 +69,15 @@ class Vocab:
         """As `pieces`, with control tokens spelt out (`<|im_end|>`)."""
         return self._table(special=True)
 
+    def spelt(self, texts: Collection[str]) -> list[bytes]:
+        """As `pieces`, with these control tokens spelt out, but for those that end an answer."""
+        shown = list(self.pieces) if texts else self.pieces
+        for text in texts:
+            ids = self.tokenise(text, special=True, bos=False)
+            if len(ids) == 1 and ids[0] not in self.eog:
+                shown[ids[0]] = text.encode()
+        return shown
+
     @cached_property
     def byte_tokens(self) -> frozenset[Token]:
         """Tokens for a single byte that are written only where no other token fits."""
@@ -90,6 +100,10 @@ class Vocab:
         self._native.check()
         text = lc.llama_model_chat_template(self._model, name.encode() if name else None)
         return text.decode(errors="replace") if text else None
+
+    def name(self, token: Token) -> str:
+        """A token for people: its text, or what a control token is called."""
+        return self.pieces[token].decode(errors="replace") or self._text(token)
 
     def tokenise(self, text: str, *, special: bool, bos: bool) -> list[Token]:
         """The ids of `text`. `special` reads `<|im_end|>` as the control token, else as plain characters.

@@ -1,4 +1,4 @@
-"""The Textual application: themes, keys, palette. No logic: the chat's is in conversation.py."""
+"""The Textual application: themes, keys, palette. No logic: the chat's is in conversation/."""
 
 from __future__ import annotations
 

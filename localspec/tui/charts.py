@@ -69,27 +69,9 @@ def acceptance_of(rounds: Sequence[Round]) -> float | None:
     return sum(r.accepted for r in rounds) / tested if tested else None
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.0f} %"
-
-
-def speed(tokens_per_second: float | None) -> str:
-    if tokens_per_second is None:
-        return "–"
-    return f"{tokens_per_second:.{1 if tokens_per_second < 10 else 0}f}"
-
-
-def length(tokens: float | None) -> str:
-    return "–" if tokens is None else f"{tokens:.1f}"
-
-
 def short(number: int) -> str:
     """1,240 -> 1.2k: for the places where every cell counts."""
     if number < 1000:
         return str(number)
     thousands = number / 1000
     return f"{thousands:.1f}k" if thousands < 9.95 else f"{thousands:.0f}k"
-
-
-def milliseconds(seconds: float) -> str:
-    return f"{seconds * 1000:.{1 if seconds < 0.01 else 0}f} ms"

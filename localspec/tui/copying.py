@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from textual.app import App
 
-from localspec.chat.text import visible
-from localspec.chat.thinking import parts
+from localspec.commands.copying import confirmed, copied
 from localspec.conversation import Conversation
-
-_CODE = re.compile(r"^(?:`{3,}|~{3,})[^\n]*\n(.*?)^(?:`{3,}|~{3,})\s*$", re.MULTILINE | re.DOTALL)
+from localspec.errors import UsageError
 
 
 def copy(app: App[None], chat: Conversation, *, code: bool = False) -> None:
     """The last answer without its thoughts, or its last block of code."""
-    answer = chat.shown
-    text = parts(answer.text, ended=True).said if answer else ""
-    blocks = [match[1] for match in _CODE.finditer(text)]
-    if not text or (code and not blocks):
-        _say(app, f"There is no {'block of code' if text else 'answer'} to copy yet.")
+    try:
+        text = copied(chat, code=code)
+    except UsageError as error:
+        app.notify(error.message, markup=False, timeout=4)
         return
-    text = blocks[-1] if code else text
-    app.copy_to_clipboard(visible(text))
-    _say(app, f"Copied the {'code' if code else 'answer'}: {len(text):,} characters.")
-
-
-def _say(app: App[None], text: str) -> None:
-    app.notify(text, markup=False, timeout=4)
+    app.copy_to_clipboard(text)
+    app.notify(confirmed(text, code=code), markup=False, timeout=4)

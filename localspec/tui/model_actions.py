@@ -13,7 +13,7 @@ from localspec.chat.text import visible
 from localspec.conversation import Conversation
 from localspec.engine.messages import Ready
 from localspec.errors import LocalspecError
-from localspec.opening import Choice
+from localspec.opening import Choice, named
 from localspec.shelf.fetching import Download
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.first import FirstScreen
@@ -54,17 +54,29 @@ class ModelActions(App[None]):
             loaded = engine.target.path if isinstance(engine, Ready) else None
             self.push_screen(ModelsScreen(self.supply, loaded=loaded), self._switch)
 
+    def action_load(self, name: str) -> None:
+        """`/model` with the name of a pair, or the path of a file."""
+        if self.supply is None:
+            self.action_models()
+            return
+        try:
+            self._switch(named(name))
+        except LocalspecError as error:
+            self._refuse(error)
+
     def _switch(self, choice: Choice | None) -> None:
         if choice is None or self.supply is None:
             return
         try:
             self.conversation.switch_model(*self.supply.chosen(choice))
         except LocalspecError as error:
-            self.notify(
-                visible(f"{error.message} {error.hint}".strip()), severity="error", markup=False, timeout=10
-            )
+            self._refuse(error)
         if isinstance(chat := self.screen, ChatScreen):
             chat.stale = True
+
+    def _refuse(self, error: LocalspecError) -> None:
+        said = visible(f"{error.message} {error.hint}".strip())
+        self.notify(said, severity="error", markup=False, timeout=10)
 
     def _poll_downloads(self) -> None:
         for download in self.supply.downloads.poll() if self.supply else ():

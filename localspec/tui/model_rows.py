@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from localspec.chat.numbers import percent
 from localspec.chat.text import one_line
 from localspec.fit.plan import size
 from localspec.shelf.choosing import Row
@@ -58,7 +59,7 @@ def row(each: Row, width: int, here: str) -> Content:
 
 def here(each: Row, download: Download | None, loaded: str | None) -> str:
     if download and download.state == "fetching":
-        return charts.percent(download.share)
+        return percent(download.share)
     if download and download.state in ("asking", "stopped", "failed", "stopping"):
         return download.state
     if each.path and each.path == loaded:

@@ -58,9 +58,9 @@ def _theme(screen: ChatScreen, name: str) -> None:
 OWN: dict[str, Callable[[ChatScreen, str], object]] = {
     "copy": lambda screen, what: copy(screen.app, screen.conversation, code=what == "code"),
     "edit": lambda screen, _: screen.composer.leaf(-1),
-    "export": lambda screen, folder: screen.export(folder),
+    "export": lambda screen, argument: screen.export(argument),
     "help": _do("app.help"),
-    "model": _do("app.models"),
+    "model": lambda screen, name: _do(f"app.load({name!r})" if name else "app.models")(screen, ""),
     "quit": _do("app.quit"),
     "race": _do("race"),
     "settings": _do("settings"),

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localspec.conversation import Options
-from localspec.engine.messages import Load
-from localspec.opening import Choice
+from localspec.opening import Chosen
 from localspec.shelf.fetching import Downloads
-
-Chosen = Callable[[Choice], tuple[Load, Options]]
 
 
 @dataclass(frozen=True, slots=True)

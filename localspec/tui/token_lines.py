@@ -6,7 +6,7 @@ can. Every token can be seen: a line feed has its mark, and a token without text
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
@@ -15,10 +15,10 @@ from rich.cells import cell_len, split_graphemes
 
 from localspec.chat.message import Piece
 from localspec.chat.text import visible
+from localspec.chat.token_text import NEWLINE, NO_TEXT, OWN
 
-NEWLINE, TAB, NO_TEXT = "↵", "⇥   ", "∅"
+TAB = "⇥   "
 JOINER = "\N{ZERO WIDTH JOINER}"
-OWN = ("bonus", "correction")
 
 
 class Mark(Enum):
@@ -147,12 +147,3 @@ def mark_of(piece: Piece, position: int) -> Mark:
     if piece.provenance == "plain":
         return Mark.PLAIN
     return Mark.ODD if position % 2 else Mark.EVEN
-
-
-def letters(sources: Iterable[str]) -> dict[str, str]:
-    """A letter for each drafter, its first one that no other has: lookup L, draft D, dflash F."""
-    given: dict[str, str] = {}
-    for source in sources:
-        free = (c.upper() for c in source if c.isalnum() and c.upper() not in given.values())
-        given[source] = next(free, "?")
-    return given

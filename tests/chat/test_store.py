@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from localspec.chat.codec import packed, unpacked
 from localspec.chat.stored import StoredAnswer
 from localspec.errors import LocalspecError
-from localspec.spec.types import Finish
+from localspec.spec.types import Finish, LogProb
 from tests.chat.said import ASKED, Kept, everything, spoken
 
 
@@ -37,6 +39,31 @@ def test_figures_are_kept_to_six_digits(kept: Kept) -> None:
     assert read.stats.tested == made.stats.tested
     assert read.stats.total_s == pytest.approx(made.stats.total_s, rel=1e-5)
     assert read.rounds[0].p == pytest.approx(made.rounds[0].p, rel=1e-5)
+
+
+def test_what_else_was_considered_is_kept_with_its_names(kept: Kept) -> None:
+    node = kept.ask("Why?", "Because of the long night.", None)
+    rounds, pieces = spoken("And so on", begin=5)
+    known = LogProb(5, -0.1234567, ((5, -0.1234567), (77, -2.5)))
+    node.answer.extend((replace(rounds[0], logprobs=(known,) * 2), *rounds[1:]), pieces, ((77, " other"),))
+    kept.keeper.changed(kept.session, node)
+    kept.keeper.save(kept.session)
+    read = kept.read().path[-1].answer
+    assert read.rounds[3].logprobs == (LogProb(5, -0.123, ((5, -0.123), (77, -2.5))),) * 2
+    assert read.names == {77: " other"}
+    assert not any(made.logprobs for made in (*read.rounds[:3], *read.rounds[4:]))
+
+
+def test_alternatives_take_some_bytes_a_token_and_without_them_none(kept: Kept) -> None:
+    rounds, pieces = spoken("word " * 40)
+    names = {token: f" w{token}" for token in range(40_000)}
+    tops = [tuple((7919 * (5 * n + i) % 40_000, -0.37 * (i + n / 7)) for i in range(5)) for n in range(40)]
+    likely = [LogProb(n, -0.5, top) for n, top in enumerate(tops)]
+    with_them = [replace(made, logprobs=tuple(likely[2 * n : 2 * n + 2])) for n, made in enumerate(rounds)]
+    bare, full = (sum(map(len, packed(each, pieces, names))) for each in (rounds, with_them))
+    assert (full - bare) / 40 < 100, "no token shares an alternative here: this is the worst"
+    assert packed(rounds, pieces, names) == packed(rounds, pieces)
+    assert unpacked(*packed(rounds, pieces))[2] == {}
 
 
 def test_siblings_and_the_chosen_one_are_kept(kept: Kept) -> None:

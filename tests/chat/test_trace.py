@@ -55,8 +55,10 @@ def test_log_probabilities_are_kept(path: Path) -> None:
     trace = recorded()
     made = trace.answer.rounds[0]
     trace.answer.rounds[0] = replace(made, logprobs=(LogProb(5, -0.5, ((5, -0.5), (9, -2.0))),))
+    trace.answer.names[9] = " other"
     save(trace, path)
     assert read(path).answer.rounds[0].logprobs == trace.answer.rounds[0].logprobs
+    assert read(path).answer.names == {9: " other"}
 
 
 def test_an_answer_that_broke_off_is_kept_as_such(path: Path) -> None:
@@ -119,6 +121,7 @@ def changed(**values: Any) -> Callable[[str], str]:
         (3, changed(pieces=[5]), "no JSON object"),
         (3, changed(p=[0.5]), '"p" and "q"'),
         (3, changed(logprobs=[[5]]), "logprobs"),
+        (3, changed(names=[[5]]), "names"),
         (3, changed(finish="bored"), '"finish" is "bored"'),
         (4, changed(t=0.0001), "a line before"),
         (3, changed(end=True), "only the last line"),

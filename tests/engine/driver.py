@@ -62,7 +62,7 @@ class Driver:
         answer = Answer(method)
         for event in self.events:
             if isinstance(event, Emitted):
-                answer.extend(event.rounds, event.pieces)
+                answer.extend(event.rounds, event.pieces, event.names)
             elif isinstance(event, Finished):
                 answer.end(event)
             elif isinstance(event, Failed):

@@ -65,7 +65,7 @@ class Asking:
         for event in self.events:
             match event:
                 case Emitted():
-                    answer.extend(event.rounds, event.pieces)
+                    answer.extend(event.rounds, event.pieces, event.names)
                 case Finished():
                     answer.end(event)
                 case Failed():
@@ -430,6 +430,7 @@ def test_greedy_text_and_rounds_are_the_local_ones(asking: Ask, server: Server, 
     assert answer.prompt_tokens == local.prompt_tokens
     facts = [[(r.drafted, r.accepted, r.emitted) for r in each.rounds] for each in (answer, local)]
     assert facts[0] == facts[1]
+    assert answer.names == local.names != {}
     assert [[p.token for p in r.logprobs] for r in answer.rounds] == [
         [p.token for p in r.logprobs] for r in local.rounds
     ]

@@ -6,19 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localspec.chat.numbers import milliseconds, percent, speed
 from localspec.spec.types import Round
-from localspec.tui.charts import (
-    SWITCH,
-    acceptance_of,
-    bar,
-    milliseconds,
-    percent,
-    short,
-    speed,
-    speed_of,
-    stacked,
-    strip,
-)
+from localspec.tui.charts import SWITCH, acceptance_of, bar, short, speed_of, stacked, strip
 from tests.tui.scripted import rounds
 
 SENTENCE = "some words that are long enough to be spoken in quite a few rounds of decoding " * 8

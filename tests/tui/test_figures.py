@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from localspec.chat.numbers import percent
+from localspec.commands.figures import against_plain
 from localspec.engine.messages import Prefill
 from localspec.spec.stats import Segment, fold
 from localspec.spec.types import Round
-from localspec.tui.charts import percent
-from localspec.tui.widgets.stats_panel import StatsPanel, against_plain
+from localspec.tui.widgets.stats_panel import StatsPanel
 from localspec.tui.widgets.status_line import context_gauge
 from tests.tui.driving import NARROW, TINY, WIDE, Driver, open_chat
 from tests.tui.scripted import ScriptedClient, emitted, finished, rounds, text

@@ -68,6 +68,17 @@ async def test_pairs_show_what_fits_what_is_here_and_why() -> None:
         assert "noise " not in it.text
 
 
+async def test_a_model_by_its_name_loads_without_the_list(folder: Path) -> None:
+    shutil.copy(folder / "big.gguf", folder / "a)'b.gguf")
+    async with supplied(folder) as it:
+        for line in ("/model noisy", f"/model {folder / 'no.gguf'}", f"/model {folder}/a)'b.gguf"):
+            it.prompt.put(line)
+            await it.press("enter")
+        await it.until(lambda: len(loads(it)) == 2, "the load")
+        assert loads(it)[-1].target.path == f"{folder}/a)'b.gguf"
+        assert "Did you mean 'noise'?" in it.toasts[0] and "There is no file" in it.toasts[1]
+
+
 async def test_a_file_and_its_draft_are_loaded_and_the_conversation_stays(folder: Path) -> None:
     async with supplied(folder, client=ScriptedClient("An oak.", "A beech.")) as it:
         await it.say("Which tree is that?")

@@ -161,6 +161,54 @@ async def test_copy_takes_the_answer_or_its_last_block_of_code(monkeypatch: pyte
         assert copied[1].startswith("One:") and "Hm." not in copied[1]
 
 
+async def test_export_writes_figures_or_the_conversation(tmp_path: Path) -> None:
+    async with open_chat(ScriptedClient("Yes."), folder=tmp_path) as it:
+        await it.say("Hi")
+        await it.answered()
+        for line in ("/export", "/export conversation", f"/export conversation {tmp_path / 'talk.json'}"):
+            it.prompt.put(line)
+            await it.press("enter")
+        await it.until(lambda: len(it.toasts) == 3)
+        assert len(list(tmp_path.glob("localspec-*.csv"))) == 1
+        (talk,) = tmp_path.glob("localspec-*.md")
+        assert "Yes." in talk.read_text()
+        assert '"localspec.conversation/1"' in (tmp_path / "talk.json").read_text()
+        it.prompt.put("/export talk.json")
+        await it.press("enter")
+        await it.until(lambda: len(it.toasts) == 4)
+        assert "/export conversation talk.json" in it.toasts[-1]
+        assert it.prompt.text == "/export talk.json"
+
+
+async def test_the_word_that_exports_the_conversation_is_completed() -> None:
+    async with open_chat() as it:
+        await typed(it, "/export co")
+        assert listed(it) == ["conversation"]
+
+
+async def test_siblings_by_a_command() -> None:
+    async with open_chat(ScriptedClient("One.", "Two.")) as it:
+        await it.say("Hi")
+        await it.answered()
+        it.prompt.put("/again")
+        await it.press("enter")
+        await it.sees("Two.")
+        await it.answered()
+        it.prompt.put("/sibling older")
+        await it.press("enter")
+        await it.sees("One.", "1/2")
+        assert "Answer 1 of 2." in it.toasts
+
+
+async def test_figures_stay_in_the_transcript() -> None:
+    async with open_chat(ScriptedClient("Some words that were drafted by somebody.")) as it:
+        await it.say("Hi")
+        await it.answered()
+        it.prompt.put("/stats")
+        await it.press("enter")
+        await it.sees("speed: ", "context: ")
+
+
 async def test_a_theme_by_name() -> None:
     async with open_chat() as it:
         it.prompt.put("/theme localspec-contrast")

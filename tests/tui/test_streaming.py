@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual.await_complete import AwaitComplete
 from textual.widgets import Markdown
@@ -9,6 +11,7 @@ from textual.widgets import Markdown
 from localspec.engine.messages import Prefill
 from localspec.tui.widgets import answer_view
 from localspec.tui.widgets.answer_view import AnswerView
+from localspec.tui.widgets.transcript import Transcript
 from tests.tui.driving import TINY, WIDE, open_chat
 from tests.tui.scripted import emitted, finished, rounds, text
 
@@ -120,3 +123,18 @@ async def test_a_resize_in_mid_stream_loses_nothing() -> None:
         await it.pilot.resize_terminal(200, 60)
         await it.play(text(it.client.turn, "the end."), finished(it.client.turn))
         await it.sees("The beginning, the middle, the end.")
+
+
+async def test_two_draws_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timer draws in a task of its own, a key on the screen's turn."""
+    async with open_chat() as it:
+        steps: list[str] = []
+
+        async def slow(self: Transcript, *, figures: bool) -> None:
+            steps.append("begin")
+            await asyncio.sleep(0.05)
+            steps.append("end")
+
+        monkeypatch.setattr(Transcript, "follow", slow)
+        await asyncio.gather(it.screen.draw(), it.screen.draw(figures=False))
+        assert steps == ["begin", "end"] * (len(steps) // 2)

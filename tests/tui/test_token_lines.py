@@ -9,7 +9,8 @@ from rich.cells import cell_len
 
 from localspec.chat.message import Piece
 from localspec.chat.text import visible
-from localspec.tui.token_lines import NEWLINE, NO_TEXT, TAB, Mark, TokenLines, letters, mark_of
+from localspec.chat.token_text import NEWLINE, NO_TEXT, letters
+from localspec.tui.token_lines import TAB, Mark, TokenLines, mark_of
 
 WORDS = (
     " the",

@@ -178,7 +178,7 @@ async def test_hostile_words_are_shown_as_they_are(name: str) -> None:
     async with open_chat() as it:
         view = await told(it, spoken([written, written], 1, 3, ghost=written))
         await it.press("end", "left")
-        assert view.inspection is not None
+        assert view.inspection() is not None
         assert "\x1b" not in it.text and "\u202e" not in it.text
         assert not it.toasts
 

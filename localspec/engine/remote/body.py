@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from localspec.chat.thinking import reread
 from localspec.engine.messages import Generate
 from localspec.engine.remote.site import Site
 from localspec.errors import UsageError
@@ -26,7 +27,7 @@ def asking(site: Site, command: Generate, so_far: tuple[int, ...], left: int | N
         raise UsageError("This server can't go on with an answer that was stopped.", "Ask for another one.")
     body: dict[str, Any] = {"model": site.model, "stream": True, "stream_options": {"include_usage": True}}
     if command.prompt is None:
-        body["messages"] = [{"role": each.role, "content": each.text} for each in command.messages]
+        body["messages"] = [{"role": each.role, "content": each.text} for each in map(reread, command.messages)]
     else:
         body["prompt"] = command.prompt
     body |= _sampling(site, command)

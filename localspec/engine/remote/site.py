@@ -125,4 +125,5 @@ class Site:
         reasons = dict(self.reasons)
         if not self.switches:
             reasons = dict.fromkeys(METHODS, "the server decides how it drafts")
-        return Ready(self.info, None, self.methods, tuple(reasons.items()), self.environment, self.thinks)
+        unseen = "" if self.switches else "this server sends none that localspec can read"
+        return Ready(self.info, None, self.methods, tuple(reasons.items()), self.environment, self.thinks, unseen)

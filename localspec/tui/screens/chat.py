@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,7 +22,7 @@ from localspec.chat.text import visible
 from localspec.commands import is_command, literal
 from localspec.conversation import Conversation
 from localspec.engine.client import EngineClient
-from localspec.errors import LocalspecError
+from localspec.errors import LocalspecError, UsageError
 from localspec.tui.copying import copy
 from localspec.tui.export import export
 from localspec.tui.screens.settings import Settings
@@ -80,6 +80,7 @@ class ChatScreen(Settings):
         self._folder = folder
         self._keys = keys or {}
         self._drains = 0
+        self._drawing = asyncio.Lock()  # a timer runs beside the screen's messages, and both draw
         self.stale = False  # something is to be drawn
         self._reported: set[str] = set()
 
@@ -106,7 +107,7 @@ class ChatScreen(Settings):
         self.set_interval(1 / DRAINS_PER_SECOND, self.drain)
 
     def change(self, act: Callable[[], object]) -> None:
-        """Do it now, draw it on the screen's own turn: two draws at once would mount the same row twice."""
+        """Do it now, draw it on the screen's own turn."""
         with self._guarded():
             act()
         self.call_later(self._draw_now)
@@ -132,7 +133,9 @@ class ChatScreen(Settings):
                 await self.draw(figures=due or not self.conversation.running)
 
     async def draw(self, *, figures: bool = True) -> None:
-        await self.query_one(Transcript).follow(figures=figures)
+        """One at a time: two at once would mount the same row twice."""
+        async with self._drawing:
+            await self.query_one(Transcript).follow(figures=figures)
         self._give_back()
         if not figures:
             return
@@ -213,7 +216,7 @@ class ChatScreen(Settings):
         chat = self.conversation
         if chat.running:
             self._hint(_BUSY)
-        elif not chat.answers:
+        elif not chat.session.path:
             self._hint("There is no answer yet.")
         elif not chat.methods:
             self._hint("No model is loaded.")
@@ -241,11 +244,15 @@ class ChatScreen(Settings):
         self.call_after_refresh(self._draw_now)
 
     def action_export(self) -> None:
-        self.export()
-
-    def export(self, folder: str = "") -> None:
         with self._guarded():
-            export(self.app, self.conversation, Path(os.path.expanduser(folder)) if folder else self._folder)
+            try:
+                self.export()
+            except UsageError as error:
+                self._refuse(error)
+
+    def export(self, argument: str = "") -> None:
+        """What `/export` and its argument stand for."""
+        export(self.app, self.conversation, self._folder, argument)
 
     def action_copy_answer(self) -> None:
         copy(self.app, self.conversation)

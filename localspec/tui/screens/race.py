@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from localspec.race import Lane, Race, comparison, remarks, result, written
-from localspec.tui.charts import speed
+from localspec.chat.numbers import speed
+from localspec.race import Lane, Race, comparison, names, remarks, result, step, terms, written
 from localspec.tui.widgets.gauge import gauge
 from localspec.tui.widgets.race_lane import RaceLane
 
@@ -41,12 +41,10 @@ class RaceScreen(Screen[None]):
         self._since: float | None = None  # when the showing began
 
     def compose(self) -> ComposeResult:
-        plain, other = self.race.lanes
-        length = f" k={self.race.asked.draft_tokens}" if self.race.asked.draft_tokens else ""
         yield Static(id="title")
         with Horizontal():
-            yield RaceLane(plain, "plain")
-            yield RaceLane(other, f"{other.method}{length}")
+            for lane, name in zip(self.race.lanes, names(self.race), strict=True):
+                yield RaceLane(lane, name)
         yield Static(id="bars")
         yield Static(id="result")
         yield Static(id="keys")
@@ -99,8 +97,7 @@ class RaceScreen(Screen[None]):
         return [written(lane.arrivals(), self._elapsed()) for lane in self.race.lanes]
 
     def _title(self) -> Content:
-        sampling, limit = self.race.asked.sampling, self.race.asked.max_tokens
-        about = f"   seed {sampling.seed} · T {sampling.temperature:g} · at most {limit} tokens each"
+        about = f"   {terms(self.race)}"
         return Content.assemble((" race ", "bold $primary"), self._phase(), (about, "$foreground-muted"))
 
     def _phase(self) -> str:
@@ -108,19 +105,14 @@ class RaceScreen(Screen[None]):
             return " no result"
         if self.race.over:
             return " both at their true speed"
-        steps = (
-            "1 of 2: plain is written",
-            f"2 of 2: {self.race.lanes[1].method} is written",
-            "where do they part?",
-        )
-        return f" {steps[self.race.lane]}"
+        return f" {step(self.race)}"
 
     def _bars(self, shown: list[int]) -> Content:
         most = max(*self._made(), 1) if self.race.over else self.race.asked.max_tokens or 1
-        names = ("plain", self.race.lanes[1].method)
+        methods = ("plain", self.race.lanes[1].method)
         rows = [
             self._bar(name, lane, tokens, most)
-            for name, lane, tokens in zip(names, self.race.lanes, shown, strict=True)
+            for name, lane, tokens in zip(methods, self.race.lanes, shown, strict=True)
         ]
         return Content("\n").join(rows)
 

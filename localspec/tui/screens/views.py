@@ -7,12 +7,12 @@ from pathlib import Path
 from textual.screen import Screen
 
 from localspec.chat.text import visible
+from localspec.commands.files import save_trace
 from localspec.conversation import Conversation
 from localspec.engine.client import EngineClient
 from localspec.errors import LocalspecError
 from localspec.race import Race, race
 from localspec.tui.screens.race import RaceScreen
-from localspec.tui.tracing import save_trace
 from localspec.tui.widgets.transcript import Transcript
 
 

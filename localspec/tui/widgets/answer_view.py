@@ -16,7 +16,6 @@ from localspec.chat.session import Node
 from localspec.chat.text import one_line, visible
 from localspec.chat.thinking import Parts, parts, tokens_before
 from localspec.conversation import Conversation
-from localspec.engine.messages import Ready
 from localspec.tui.markdown import parser
 from localspec.tui.widgets.sibling_mark import sibling_mark
 from localspec.tui.widgets.thought_view import ThoughtView
@@ -90,7 +89,7 @@ class AnswerView(Vertical):
         text = self._answer.text
         if len(text) == self._seen and not ended:
             return
-        self._seen, self._parts = len(text), parts(text, opened=self._opened, ended=ended)
+        self._seen, self._parts = len(text), parts(text, opened=self._conversation.opened(self._node), ended=ended)
         self._follow_thought()
         said = self._parts.said
         if len(said) == self._written:
@@ -114,13 +113,6 @@ class AnswerView(Vertical):
     def _follow_thought(self) -> None:
         self._thought.display = bool(self._parts.thought) and self._markdown.display
         self._thought.follow(self._parts, lambda: tokens_before(self._answer.pieces, self._parts.begins))
-
-    @property
-    def _opened(self) -> bool:
-        """Did the prompt open the thinking block? Another model's may not have."""
-        engine, asked = self._conversation.engine, self._node.asked
-        own = asked is None or asked.model in ("", self._conversation.options.title)
-        return isinstance(engine, Ready) and engine.thinks and own
 
     @property
     def thoughtful(self) -> bool:

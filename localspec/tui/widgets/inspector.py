@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from localspec.chat.answer import Answer
-from localspec.tui.token_lines import OWN
+from localspec.chat.token_text import OWN
 from localspec.tui.widgets.token_view import TokenView
 
 _MUTED = "$foreground-muted"
@@ -20,11 +20,12 @@ class Inspector(Static):
         super().__init__()
         self.display = False
 
-    def show(self, view: TokenView | None) -> None:
-        """About this view; None hides the lines."""
+    def show(self, view: TokenView | None, missing: str = "") -> None:
+        """About this view; None hides the lines. `missing`: why its alternatives are, if they are."""
         self.display = view is not None
         if view:
-            self.update(Content.assemble(legend(view.answer, view.letters), "\n", _sentence(view)))
+            about = _sentence(view.inspection(missing))
+            self.update(Content.assemble(legend(view.answer, view.letters), "\n", about))
 
 
 def legend(answer: Answer, letters: dict[str, str]) -> Content:
@@ -45,8 +46,8 @@ def _drafter(source: str, count: int, letters: dict[str, str]) -> Content:
     return Content.assemble(letter, (source, "on $success 28%"), f" {count:,}")
 
 
-def _sentence(view: TokenView) -> Content:
-    if view.inspection is None:
+def _sentence(inspection: tuple[str, str] | None) -> Content:
+    if inspection is None:
         return Content.styled(_ASK, _MUTED)
-    token, about = view.inspection
+    token, about = inspection
     return Content.assemble((token, "bold"), "   ", about)

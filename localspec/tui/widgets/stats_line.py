@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from localspec.chat.figures import tokens_per_second
-from localspec.tui.charts import length, percent, speed
+from localspec.chat.numbers import length, percent, speed
 from localspec.tui.widgets.drawn import Drawn
 
 

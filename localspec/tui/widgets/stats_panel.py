@@ -11,14 +11,15 @@ from textual.widgets import Static
 
 from localspec.chat.answer import Answer
 from localspec.chat.figures import tokens_per_second
+from localspec.chat.numbers import length, milliseconds, percent, speed
+from localspec.commands.figures import against_plain
 from localspec.conversation import Conversation
 from localspec.spec.stats import Segment, Stats
-from localspec.tui.charts import acceptance_of, length, milliseconds, percent, speed, speed_of, stacked, strip
+from localspec.tui.charts import acceptance_of, speed_of, stacked, strip
 from localspec.tui.widgets.advice_lines import advice_lines, why_lines
 from localspec.tui.widgets.gauge import gauge
 
 _POSITIONS = 8
-_PLAIN_ROUNDS = 16  # fewer say too little about the speed without speculation
 _EMPTY = "The figures of an answer appear here while it is written."
 
 
@@ -73,19 +74,6 @@ def _speed(chat: Conversation, answer: Answer, width: int) -> list[Content]:
         _line("", Content.styled(against_plain(answer.segments[-1], chat.plain), "$foreground-muted"), width),
         *why_lines(chat, width),
     ]
-
-
-def against_plain(now: Segment, plain: Stats) -> str:
-    """How the method in effect compares with this session's rounds in which nothing was drafted."""
-    seconds = plain.total_s - plain.draft_s
-    speed_now = now.stats.tokens_per_second
-    if not now.stats.drafts or speed_now is None:
-        return "plain decoding"
-    if plain.rounds < _PLAIN_ROUNDS or seconds <= 0:
-        return "against plain: not measured yet"
-    return (
-        f"{now.method}: {speed_now * seconds / plain.emitted:.2f}x plain ({speed(plain.emitted / seconds)} tok/s)"
-    )
 
 
 def _acceptance(answer: Answer, stats: Stats, width: int) -> list[Content]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
+from localspec.chat.numbers import percent
 from localspec.spec.rules import is_lossy
-from localspec.tui.charts import percent, short
+from localspec.tui.charts import short
 from localspec.tui.widgets.drawn import Drawn
 from localspec.tui.widgets.gauge import gauge
 

@@ -20,7 +20,8 @@ from textual.widget import Widget
 from localspec.chat.answer import Answer
 from localspec.chat.inspection import Place, inspected, places
 from localspec.chat.session import Node
-from localspec.tui.token_lines import Mark, TokenLines, letters, mark_of
+from localspec.chat.token_text import letters
+from localspec.tui.token_lines import Mark, TokenLines, mark_of
 
 
 class TokenView(Widget, can_focus=True):
@@ -59,6 +60,7 @@ class TokenView(Widget, can_focus=True):
     def __init__(self, node: Node) -> None:
         super().__init__()
         assert node.answer is not None and node.asked is not None, "a node with an answer"
+        self.node = node
         self.answer: Answer = node.answer
         self.cursor: int | None = None
         self._verifier = node.asked.verifier
@@ -82,12 +84,11 @@ class TokenView(Widget, can_focus=True):
         else:
             self.refresh(Region(0, before - 1, self.size.width, 1))
 
-    @property
-    def inspection(self) -> tuple[str, str] | None:
-        """The token at the cursor, and what there is to say about it."""
+    def inspection(self, missing: str = "") -> tuple[str, str] | None:
+        """The token at the cursor, and what there is to say about it. `missing`: why alternatives are, if they are."""
         if self.cursor is None or self.cursor >= len(self._places):
             return None
-        return inspected(self.answer, self.cursor, self._places[self.cursor], self._verifier)
+        return inspected(self.answer, self.cursor, self._places[self.cursor], self._verifier, missing)
 
     def _letters(self) -> dict[str, str]:
         sources = dict.fromkeys(made.source for made in self.answer.rounds if made.accepted)

@@ -12,6 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 
 from localspec.chat.session import Node
 from localspec.conversation import Conversation, Note
+from localspec.conversation.alternatives import missing
 from localspec.tui.widgets.answer_view import AnswerView
 from localspec.tui.widgets.earlier_row import EarlierRow
 from localspec.tui.widgets.inspector import Inspector
@@ -43,6 +44,7 @@ class Transcript(VerticalScroll, can_focus=False):
             yield EarlierRow()
 
     def on_mount(self) -> None:
+        self._conversation.watched = False
         self.anchor()
 
     async def follow(self, *, figures: bool) -> None:
@@ -129,6 +131,7 @@ class Transcript(VerticalScroll, can_focus=False):
         shown = not any(isinstance(row, AnswerView) and row.tokens for row in rows)
         if node_id is None:
             self.set_class(shown, "-tokens")
+            self._conversation.watched = shown
         self._show_tokens(shown, rows)
         self.call_after_refresh(self._settle, shown)
 
@@ -151,7 +154,8 @@ class Transcript(VerticalScroll, can_focus=False):
         """About the tokens that have the cursor, else about those of the last answer that shows any."""
         views = [view for view in self.query(TokenView) if view.display]
         pointed = [view for view in views if view.cursor is not None]
-        self.screen.query_one(Inspector).show(next(reversed(pointed or views), None))
+        view = next(reversed(pointed or views), None)
+        self.screen.query_one(Inspector).show(view, missing(self._conversation, view.node) if view else "")
 
     @on(TokenView.Pointed)
     def _pointed(self, event: TokenView.Pointed) -> None:
