@@ -130,7 +130,7 @@ def test_a_trace_is_saved_and_can_be_read(chat: Lines, tmp_path: Path) -> None: 
     assert f"Wrote {file}." in err and "localspec replay" in err
     trace = read(file)
     assert trace.answer == chat.chat.shown
-    assert trace.header.prompt == "Why [b]?"
+    assert trace.header.prompt == "Why [b]?" and not trace.header.thinks
 
 
 def test_the_conversation_is_exported_by_its_word_and_figures_without(chat: Lines, tmp_path: Path) -> None:  # noqa: F811

@@ -16,7 +16,7 @@ from localspec.chat.thinking import parts, tokens_before
 from localspec.errors import UsageError
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[22m"
-_COPY = "\x1b]52;c;{}\x07"  # OSC 52: the terminal copies, over SSH too
+_COPY = b"\x1b]52;c;%b\x07"  # OSC 52: the terminal copies, over SSH too
 # Hints name the keys of the screen; line by line a command does the same.
 _INSTEAD = {
     "F2": "/model",
@@ -67,8 +67,10 @@ def copy(text: str) -> None:
             "There is no terminal here that could copy.",
             "The answer is on standard output; /export conversation FILE.md writes it to a file.",
         )
-    sys.stdout.write(_COPY.format(base64.b64encode(text.encode("utf-8", "replace")).decode()))
     sys.stdout.flush()
+    # Beneath the text layer, which shows what a terminal would obey.
+    sys.stdout.buffer.write(_COPY % base64.b64encode(text.encode("utf-8", "replace")))
+    sys.stdout.buffer.flush()
 
 
 def _aside(text: str) -> None:

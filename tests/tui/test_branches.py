@@ -112,3 +112,11 @@ async def test_prompts_sent_while_busy_queue_visibly_and_come_back_by_up() -> No
         await it.until(lambda: len(it.client.asked) == 2)
         assert it.client.asked[1].messages[-1].text == "two"
         assert it.prompt.text == "three [/b]"
+
+
+async def test_a_message_that_has_no_answer_yet_is_asked_by_the_key() -> None:
+    async with open_chat() as it:
+        it.chat.session.say("Why?")
+        await it.press("ctrl+r")
+        await it.until(lambda: it.client.asked, "the question")
+        assert it.client.asked[0].messages[-1].text == "Why?"

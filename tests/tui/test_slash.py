@@ -200,6 +200,13 @@ async def test_siblings_by_a_command() -> None:
         assert "Answer 1 of 2." in it.toasts
 
 
+async def test_a_chat_with_one_model_loads_no_other() -> None:
+    async with open_chat() as it:
+        it.prompt.put("/model demo")
+        await it.press("enter")
+        await it.until(lambda: it.toasts == ["This chat has one model only."])
+
+
 async def test_figures_stay_in_the_transcript() -> None:
     async with open_chat(ScriptedClient("Some words that were drafted by somebody.")) as it:
         await it.say("Hi")
