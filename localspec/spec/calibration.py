@@ -27,15 +27,18 @@ def calibrate(
     tokens = spread_ids(model.n_vocab, SHORT + max(widths, default=1))
     context, after = tokens[:SHORT], tokens[SHORT:]
     model.rewind(0)
-    started, plain, costs = clock(), float("inf"), dict[int, float]()
+    started, plain, costs, per_row = clock(), float("inf"), dict[int, float](), 0.0
     for width in widths:
-        if costs and clock() - started + 3 * plain * width > budget:
+        # Rows share what a pass costs anyway, so no row is dearer than those of the width before. Where that is
+        # mostly the way to other machines, wide passes are hardly dearer than narrow ones.
+        if costs and clock() - started + 2 * (plain + per_row * width) > budget:
             break
         # Twice each, and the faster counts: the first pass of a width builds its graph, and a stall is no cost.
         # Plain steps in between, so that a machine that slows down slows both.
         for _ in range(2):
             plain = min(plain, _seconds(model, context, after[:1], clock))
             costs[width] = min(costs.get(width, float("inf")), _seconds(model, context, after[:width], clock))
+        per_row = costs[width] / width
     model.rewind(0)
     return {width: seconds / plain for width, seconds in costs.items()} if plain > 0 else {}
 

@@ -37,7 +37,12 @@ def test_no_single_stall_and_no_first_pass_counts(stalled: int) -> None:
 
 
 def test_a_slow_model_learns_the_wide_passes_by_itself() -> None:
-    assert list(Timed(COST).measured(budget=0.2)) == [2, 4]
+    assert list(Timed(COST).measured(budget=0.15)) == [2, 4]
+
+
+def test_a_slow_network_leaves_time_for_wide_passes() -> None:
+    away = {rows: 0.03 + seconds for rows, seconds in COST.items()}
+    assert list(Timed(away).measured(budget=0.7)) == [2, 4, 8]
 
 
 def test_it_is_never_asked_for_more_rows_than_it_can_give() -> None:

@@ -89,10 +89,10 @@ def test_a_worthless_draft_is_parked() -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_text_that_alternates_costs_at_most_six_percent(machine: str) -> None:
+def test_a_text_that_alternates_costs_at_most_seven_percent(machine: str) -> None:
     texts = [alternating(flat(0.95), flat(0.3), period) for period in (100, 200, 300)]
     sources = [draft(text, cost) for text in texts for cost in (0.0, 0.1)]
-    assert regret(run for source in sources for run in runs(source, machine=MACHINES[machine])) < 0.06
+    assert regret(run for source in sources for run in runs(source, machine=MACHINES[machine])) < 0.07
 
 
 @pytest.mark.parametrize("text", [drifting(0.9, 0.3, 1000), drifting(0.3, 0.9, 1000)], ids=["down", "up"])
