@@ -27,6 +27,8 @@ class Inbox:
     def interrupted(self) -> bool:
         """Whether the running work should end: a Stop (taken; it is queued behind nothing), or a command that
         replaces the model or ends the engine (left). Another answer that waits is no reason."""
+        if not self._commands:  # asked after each round
+            return False
         with self._arrived:
             stop = next((c for c in self._commands if isinstance(c, Stop)), None)
             if stop is not None:
@@ -35,6 +37,8 @@ class Inbox:
 
     def switch(self) -> Use | None:
         """A change of method that is waiting, taken."""
+        if not self._commands:
+            return None
         with self._arrived:
             if self._commands and isinstance(self._commands[0], Use):
                 command = self._commands.popleft()

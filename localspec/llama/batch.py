@@ -1,11 +1,13 @@
-"""One native batch, allocated once and rewritten for every decode through numpy views."""
+"""One native batch, allocated once and rewritten for every decode.
+
+Without numpy: a pass of the model drives its code out of the caches, and a few list items are written sooner than it
+comes back.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
+from ctypes import addressof, c_int8, c_int32
 
 from localspec.llama.native import Native, Pointer, lc
 
@@ -15,20 +17,19 @@ class Batch:
 
     def __init__(self, native: Native, capacity: int) -> None:
         self._batch: Pointer = native.own(lc.llama_batch_init(capacity, 0, 1), lc.llama_batch_free)
-        as_array = np.ctypeslib.as_array
-        self._token = as_array(self._batch.token, shape=(capacity,))
-        self._position = as_array(self._batch.pos, shape=(capacity,))
-        self._wanted = as_array(self._batch.logits, shape=(capacity,))
-        as_array(self._batch.n_seq_id, shape=(capacity,))[:] = 1
+        integers, flags = c_int32 * capacity, c_int8 * capacity
+        self._token = integers.from_address(addressof(self._batch.token.contents))
+        self._position = integers.from_address(addressof(self._batch.pos.contents))
+        self._wanted = flags.from_address(addressof(self._batch.logits.contents))
         for i in range(capacity):
+            self._batch.n_seq_id[i] = 1
             self._batch.seq_id[i][0] = 0
 
-    def fill(self, tokens: NDArray[np.integer[Any]], start: int, rows: int) -> Pointer:
+    def fill(self, tokens: Sequence[int], start: int, rows: int) -> Pointer:
         """`tokens` at positions from `start` on; logits are wanted for the last `rows`."""
         n = len(tokens)
-        self._token[:n] = tokens
-        self._position[:n] = np.arange(start, start + n)
-        self._wanted[:n] = 0
-        self._wanted[n - rows : n] = 1
+        self._token[:n] = [*tokens]
+        self._position[:n] = [*range(start, start + n)]
+        self._wanted[:n] = [*bytes(n - rows), *b"\1" * rows]
         self._batch.n_tokens = n
         return self._batch

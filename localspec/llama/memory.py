@@ -91,7 +91,8 @@ class Memory:
         self._reads, self._replayed = reads, self._replayed and reads
 
     def after_decode(self, tokens: int) -> None:
-        self._undo = self._undoable(tokens)
+        if self.rollback not in (Rollback.PART, Rollback.NONE):
+            self._undo = self._undoable(tokens)
 
     def reusable(self, held: int, length: int) -> int:
         """The longest prefix, at most `length` of the `held` tokens, that `rewind` really reaches."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,10 @@ from localspec.spec.types import Logits, Tokens
 
 MAX_ROWS = 65  # drafts of up to 64 tokens
 Listener = Callable[[NDArray[np.int64], int], None]  # the tokens of a decode, and the position of the first
+
+# With the address as a number: it is asked for in every round, and making a typed pointer an array takes long.
+_get_logits = lc._lib["llama_get_logits"]
+_get_logits.argtypes, _get_logits.restype = [ctypes.c_void_p], ctypes.c_void_p
 
 _FAILURES = {
     1: ("The context is full.", "Start a new conversation, or load the model with a larger --n-ctx."),
@@ -54,6 +57,7 @@ class LlamaModel:
         self._readable = self._tokens.view()
         self._readable.setflags(write=False)
         self._length = 0
+        self._logits_at, self._logits = 0, np.empty((0, 0), np.float32)
         self._memory = Memory(context, model, swa_full=swa_full)
         self._memory.probe(lambda: self.decode((0, 0), rows=0))
         self._length = 0
@@ -124,10 +128,10 @@ class LlamaModel:
         start, end = self._length, self._length + len(ids)
         self._memory.before_decode(start, len(ids), rows)
         self._read(ids, start, rows)
-        self._tokens[start:end] = ids
+        self._tokens[start:end] = tokens
         self._length = end
         for listener in self._listeners:
-            listener(ids, start)
+            listener(np.array(ids, np.int64), start)
         return self._rows(rows)
 
     def rewind(self, length: int) -> None:
@@ -154,17 +158,17 @@ class LlamaModel:
         """Why drafts can't be checked on this model, as a sentence; None when they can."""
         return self._memory.speculation_off
 
-    def _read(self, ids: NDArray[np.integer[Any]], start: int, rows: int) -> None:
+    def _read(self, ids: Sequence[int], start: int, rows: int) -> None:
         if code := lc.llama_decode(self._context, self._batch.fill(ids, start, rows)):
             self._fail(code)
         self._memory.after_decode(len(ids))
 
     def _replay(self, start: int, end: int) -> None:
         """Read cached tokens once more. Nobody is told: whoever listens has seen them."""
-        self._read(self._tokens[start:end], start, 0)
+        self._read(self._tokens[start:end].tolist(), start, 0)
 
-    def _checked(self, tokens: Tokens, rows: int) -> NDArray[np.int64]:
-        ids = np.asarray(tokens, dtype=np.int64)
+    def _checked(self, tokens: Tokens, rows: int) -> list[int]:
+        ids: list[int] = np.asarray(tokens, np.int64).tolist()
         n = len(ids)
         if not 1 <= n <= self.n_batch:
             raise ModelError(f"A decode takes 1 to {self.n_batch} tokens, not {n}.")
@@ -172,17 +176,21 @@ class LlamaModel:
             raise ModelError(f"A decode of {n} tokens gives 0 to {min(n, self.max_rows)} rows, not {rows}.")
         if self._length + n > self.n_ctx:
             raise ModelError(*_FAILURES[1])
-        if ids.min() < 0 or ids.max() >= self.n_vocab:
+        if min(ids) < 0 or max(ids) >= self.n_vocab:
             raise ModelError(f"A token is outside the vocabulary of {self.n_vocab:,}.")
         return ids
 
     def _rows(self, rows: int) -> Logits:
         if rows == 0:
             return np.empty((0, self.n_vocab), np.float32)
-        pointer = lc.llama_get_logits(self._context)
-        if not pointer:
+        address = _get_logits(self._context)
+        if not address:
             raise ModelError("llama.cpp returned no logits.", "Load the model again.")
-        return np.ctypeslib.as_array(pointer, shape=(rows, self.n_vocab))
+        if address != self._logits_at:  # llama.cpp moves its rows when it needs more room for them
+            block = (ctypes.c_float * (self.max_rows * self.n_vocab)).from_address(address)
+            self._logits = np.ctypeslib.as_array(block).reshape(self.max_rows, self.n_vocab)
+            self._logits_at = address
+        return self._logits[:rows]
 
     def _fail(self, code: int) -> None:
         if code not in (1, -1):  # those two leave the cache alone

@@ -106,7 +106,9 @@ class SpeculativeDecoder:
         drafter, limit = self.drafter, self._limit(turn)
         draft = drafter.draft(turn.context.view, limit, turn.sampling, turn.draft_rng) if limit else Draft()
         drafted_at = perf_counter()
-        block = np.concatenate((turn.context.view[-1:], np.asarray(draft.tokens, np.int32)))
+        block = turn.context.view[-1:]
+        if draft.tokens:
+            block = np.concatenate((block, np.asarray(draft.tokens, np.int32)))
         logits = self.model.decode(block, rows=block.size)
         decoded_at = perf_counter()
         rows = _rows(turn, logits, draft.tokens)
@@ -119,9 +121,11 @@ class SpeculativeDecoder:
         logprobs = _logprobs(logits, emitted, turn.logprobs)
         verified_at = perf_counter()
         turn.extend(emitted)
-        # The last token is never in the cache: it opens the next block.
-        left = self._bring_to(turn.context.view[:-1], lambda done, total: None)
-        self.reread += len(turn.context) - 1 - left
+        if len(emitted) <= len(
+            draft.tokens
+        ):  # else the cache holds all but the last token, which opens the next block
+            left = self._bring_to(turn.context.view[:-1], lambda done, total: None)
+            self.reread += len(turn.context) - 1 - left
         finish = finish or (turn.full if len(turn.context) == turn.end else None)
         done = Round(
             method=drafter.name,

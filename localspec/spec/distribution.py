@@ -5,7 +5,9 @@ Knows nothing of logits or of how the numbers came about.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.random import Generator
@@ -14,6 +16,9 @@ from numpy.typing import NDArray
 from localspec.spec.types import Token
 
 Weights = NDArray[np.float64]
+_FEW = 64  # numbers: in plain Python, since numpy's code has left the caches after a pass of the model
+_ONE = np.ones(1)
+_ONE.setflags(write=False)
 _BLOCK = 512  # a two-level search reads V + V/512 numbers, a full cumulative sum writes V more
 
 
@@ -39,7 +44,7 @@ class Distribution:
 
 def certain(token: Token) -> Distribution:
     """All the mass on one token: a greedy target, or a proposal made without doubt."""
-    return Distribution(np.array([token], np.int32), np.ones(1))
+    return Distribution(np.array([token], np.int32), _ONE)
 
 
 def draw(weights: Weights, rng: Generator) -> int:
@@ -47,6 +52,8 @@ def draw(weights: Weights, rng: Generator) -> int:
     if weights.size == 1:
         return 0
     u = rng.random()
+    if weights.size <= _FEW:
+        return _invert_few(weights.tolist(), u)
     if weights.size < 4 * _BLOCK:
         return _invert(weights, u * float(weights.sum()))
     blocks = np.add.reduceat(weights, np.arange(0, weights.size, _BLOCK))
@@ -63,6 +70,14 @@ def _invert(weights: Weights, target: float) -> int:
         return index
     # Rounding can push the target past the last positive weight; a token of weight 0 must never come out.
     return int(np.flatnonzero(weights)[-1])
+
+
+def _invert_few(weights: list[float], u: float) -> int:
+    cumulative = list(accumulate(weights))
+    index = bisect_right(cumulative, u * cumulative[-1])
+    if index < len(weights):
+        return index
+    return max(i for i, weight in enumerate(weights) if weight > 0)  # rounding, as below
 
 
 def excess(p: Distribution, q: Distribution, scale: float = 1.0) -> Weights:

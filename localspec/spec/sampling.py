@@ -8,6 +8,9 @@ everywhere, so that plain and speculative decoding cut the same set. Knows nothi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,9 @@ __all__ = [
 ]
 
 _BLOCK = 256
+_FEW = 64  # tokens
 Ids = NDArray[np.int32]
+_NOTHING = np.empty(0, np.int32)
 
 
 class LazyRows:
@@ -41,8 +46,10 @@ class LazyRows:
 
     def __init__(self, logits: Logits, history: Tokens, drafted: tuple[Token, ...], sampling: Sampling) -> None:
         self._logits, self._sampling = logits, sampling
-        self._window = np.concatenate((_window(history, sampling), np.asarray(drafted, np.int32)))
-        self._before = self._window.size - len(drafted)
+        self._window, self._before = _NOTHING, 0
+        if sampling.penalised:
+            self._window = np.concatenate((_window(history, sampling), np.asarray(drafted, np.int32)))
+            self._before = self._window.size - len(drafted)
         self._rows: dict[int, Distribution] = {}
 
     def __getitem__(self, i: int) -> Distribution:
@@ -64,10 +71,37 @@ def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distributi
         token = int(row.argmax())  # the first of equal maxima, and the first NaN if there is one
         _check(float(row[token]))
         return certain(token)
+    if 0 < sampling.top_k <= min(_FEW, row.size - 1):
+        return _of_few(row, sampling)
     ids = _truncated(row, sampling)
     if ids is None:
         return Distribution(None, softmax(row, peak(row), sampling.temperature))
     return Distribution(ids, softmax(row[ids], float(row[ids[0]]), sampling.temperature))
+
+
+def _of_few(row: Logits, sampling: Sampling) -> Distribution:
+    """The same of at most `_FEW` tokens, in plain Python: a pass of the model has driven numpy's code out of the
+    caches, and each function that is not called is one that need not come back."""
+    ids = _reaching(row, _bound(row, sampling.top_k))
+    logits: list[float] = row[ids].tolist()
+    order = sorted(range(len(logits)), key=logits.__getitem__, reverse=True)[: sampling.top_k]
+    logits = [logits[i] for i in order]
+    top = logits[0]
+    keep = _prefix_of_few([math.exp(logit - top) for logit in logits], sampling)
+    weights = [math.exp((logit - top) / sampling.temperature) for logit in logits[:keep]]
+    total = sum(weights)
+    return Distribution(ids[order[:keep]], np.array([weight / total for weight in weights]))
+
+
+def _prefix_of_few(weights: list[float], sampling: Sampling) -> int:
+    """What `prefix` says, of weights that descend."""
+    keep = len(weights)
+    if sampling.top_p < 1:
+        mass = list(accumulate(weights))
+        keep = bisect_left(mass, sampling.top_p * mass[-1]) + 1
+    if sampling.min_p > 0:
+        keep = min(keep, sum(weight >= sampling.min_p for weight in weights))
+    return keep
 
 
 def log_probability(row: Logits, token: Token, top: int) -> LogProb:
@@ -81,7 +115,7 @@ def log_probability(row: Logits, token: Token, top: int) -> LogProb:
 
 def _window(history: Tokens, sampling: Sampling) -> Ids:
     if not sampling.penalised:
-        return np.empty(0, np.int32)
+        return _NOTHING
     last = sampling.penalty_last_n
     return np.asarray(history if last < 0 else history[-last:], np.int32)
 
@@ -93,8 +127,8 @@ def adjusted(row: Logits, history: Tokens, sampling: Sampling) -> Logits:
     row = row.copy()
     for token, bias in sampling.logit_bias:
         row[token] += bias
-    if sampling.banned:
-        row[list(sampling.banned)] = -np.inf
+    for token in sampling.banned:
+        row[token] = -np.inf
     if sampling.penalised:
         _penalise(row, _window(history, sampling), sampling)
     return row
@@ -169,33 +203,31 @@ def prefix(logits: NDArray[np.float64], mass: float | None, sampling: Sampling) 
 
 def best(row: Logits, k: int) -> Ids:
     """The k best ids, ordered by (-logit, id). Raises ModelError for a row without a finite maximum."""
-    ids = _candidates(row, k)
-    logits = row[ids]
-    if ids.size > k:
-        last = np.partition(logits, -k)[-k]
-        above = ids[logits > last]
-        ids = np.concatenate((above, ids[logits == last][: k - above.size]))
+    ids = _reaching(row, _bound(row, k))
     # Ids ascend up to here, so a stable sort leaves equal logits in the order of their ids.
-    return ids[np.argsort(-row[ids], kind="stable")]
+    return ids[(-row[ids]).argsort(kind="stable")[:k]]
 
 
-def _candidates(row: Logits, k: int) -> Ids:
-    """Ascending ids that include the k best, with all their ties.
+def _reaching(row: Logits, bound: float) -> Ids:
+    return (row >= bound).nonzero()[0].astype(np.int32)
 
-    The k-th largest block maximum is a lower bound of the k-th best logit, so only blocks that reach it are looked
-    into: 2-4 times faster than to partition a row of 262k.
-    """
+
+def _bound(row: Logits, k: int) -> float:
+    """No more than the k-th best logit, and close to it: the k-th largest block maximum, which is found several times
+    faster than by a partition of the whole row."""
     if row.size < 2 * k * _BLOCK:
         peak(row)
-        return np.arange(row.size, dtype=np.int32)
-    maxima = np.maximum.reduceat(row, np.arange(0, row.size, _BLOCK))
-    peak(maxima)
-    bound = np.partition(maxima, -k)[-k]
-    blocks = np.flatnonzero(maxima >= bound).astype(np.int32)
-    ids = (blocks[:, None] * np.int32(_BLOCK) + np.arange(_BLOCK, dtype=np.int32)).ravel()
-    ids = ids[: np.searchsorted(ids, row.size)]  # the last block may be short
-    reached: Ids = ids[row[ids] >= bound]
-    return reached
+        return float(np.partition(row, -k)[-k])
+    maxima = np.maximum.reduceat(row, _starts(row.size))
+    maxima.partition(-k)
+    largest: list[float] = maxima[-k:].tolist()  # NaN would be among them
+    _check(max(largest) if sum(largest) == sum(largest) else math.nan)
+    return largest[0] if largest[0] > -math.inf else float(np.partition(row, -k)[-k])
+
+
+@lru_cache(maxsize=4)
+def _starts(size: int) -> NDArray[np.int64]:
+    return np.arange(0, size, _BLOCK)
 
 
 def softmax(logits: Logits, maximum: float, temperature: float) -> NDArray[np.float64]:
