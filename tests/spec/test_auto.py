@@ -281,3 +281,30 @@ def test_it_says_why(choice: Choice, why: str) -> None:
 
 def test_at_first_it_says_that_it_is_measuring() -> None:
     assert Auto([Lookup()], Controller()).why == "measuring plain decoding"
+
+
+def test_where_nothing_was_drafted_for_long_free_members_are_asked_in_every_fourth_round() -> None:
+    free = Saying("lookup", (5, 6), free=True)
+    auto, controller = scripted(free)
+    for _ in range(16 + 8):
+        propose(auto)
+        auto.observe(one_round("off", (), 0.0, 0.01))
+    assert len(free.asked) == 16 + 2
+    controller.plan = [Choice("lookup", 2)]
+    while not propose(auto).tokens:
+        auto.observe(one_round("off", (), 0.0, 0.01))
+    auto.observe(one_round("lookup", (5, 6), 0.0, 0.01))
+    asked = len(free.asked)
+    for _ in range(4):
+        propose(auto)
+        auto.observe(one_round("off", (), 0.0, 0.01))
+    assert len(free.asked) == asked + 4, "a draft brings them back to every round"
+
+
+def test_members_with_trials_of_their_own_are_never_left_out() -> None:
+    model = Saying("draft", (5,))
+    auto, controller = scripted(Saying("lookup", free=True), model)
+    for _ in range(30):
+        propose(auto)
+        auto.observe(one_round("off", (), 0.0, 0.01))
+    assert len(controller.offered) == 30

@@ -20,6 +20,11 @@ from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Drafter, Round, Tokens
 
 _FAILURES = 3  # in a row: then the drafter is left alone
+_QUIET = (
+    16  # rounds without a draft: then the free members are asked in every fourth round only, since what they take
+)
+_REST = 4  # where a pass has driven their code out of the caches is three per cent of a small model's step
+_RETOLD = 32  # rounds for which the reason of a pause holds: it is asked for fifty times a second
 
 
 class Auto:
@@ -41,11 +46,16 @@ class Auto:
         self._free = {name for name, member in self._members.items() if getattr(member, "free", False)}
         self._found: dict[str, Draft] = {}  # what the free members propose for this round
         self._failures: Counter[str] = Counter()
+        self._rounds = self._quiet = 0  # all, and those since the last draft
+        self._told = "", 0, ""  # the rival, the round and the sentence
 
     def next(self) -> int:
         return self._longest
 
     def draft(self, context: Tokens, limit: int, sampling: Sampling, rng: Generator) -> Draft:
+        if self._rests():
+            self._found = {}
+            return Draft()
         self._found = {name: self._ask(name, context, limit, sampling, rng) for name in self._usable(self._free)}
         options = [Option(name, len(d.tokens), d.evidence, free=True) for name, d in self._found.items()]
         options += [Option(name, limit) for name in self._usable(self._members.keys() - self._free)]
@@ -58,6 +68,8 @@ class Auto:
         return self._ask(choice.source, context, choice.k, sampling, rng)
 
     def observe(self, round: Round) -> None:
+        self._rounds += 1
+        self._quiet = 0 if round.drafted else self._quiet + 1
         if round.limit:
             self.controller.observe(self.choice, round, self._found)
         else:  # no room to draft: nobody was asked, and the last choice is an old one
@@ -74,10 +86,17 @@ class Auto:
             return "measuring plain decoding"
         if not choice.rival:
             return "off: nothing to propose here"
-        return f"off: {advise(self.controller, choice.rival).sentence}"
+        rival, since, _ = self._told
+        if rival != choice.rival or self._rounds - since >= _RETOLD:
+            self._told = choice.rival, self._rounds, advise(self.controller, choice.rival).sentence
+        return f"off: {self._told[2]}"
 
     def close(self) -> None:
         """The members belong to whoever made them."""
+
+    def _rests(self) -> bool:
+        """Only where all members are free: the trials of the others have their own rhythm."""
+        return self._quiet >= _QUIET and self._quiet % _REST > 0 and self._members.keys() == self._free
 
     def _usable(self, names: set[str]) -> list[str]:
         return [name for name in self._members if name in names and name not in self.problems]
