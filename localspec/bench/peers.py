@@ -11,7 +11,8 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -34,6 +35,12 @@ class Site:
     model: str
     kind: str  # llama-server | vllm | openai
     build: str = ""
+
+    @property
+    def told(self) -> dict[str, str]:
+        """For a report that others read: llama-server names a model by its path, whose folders are private."""
+        model = Path(self.model).name if Path(self.model).is_absolute() else self.model
+        return asdict(self) | {"model": model}
 
 
 def visit(url: str, model: str = "") -> Site:

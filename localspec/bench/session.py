@@ -192,7 +192,7 @@ def _peer_rows(
             each.contestant.label,
             named[Variant(temperature=each.temperature, setup=request.setups[0])],
             kind=sites[each.site].kind,
-            details={"temperature": each.temperature, **asdict(sites[each.site])},
+            details={"temperature": each.temperature, **sites[each.site].told},
         )
         for each in beside
     ]

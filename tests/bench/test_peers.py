@@ -90,6 +90,13 @@ vllm:spec_decode_num_accepted_tokens_total{{engine="1"}} 1.0
     assert (found.drafted, found.accepted, found.rounds) == (6, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("model", "told"), [("/home/me/models/m.gguf", "m.gguf"), ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B")]
+)
+def test_a_report_leaves_out_the_folders_of_a_model(model: str, told: str) -> None:
+    assert Site("http://h", model, "llama-server").told["model"] == told
+
+
 def test_pieces_of_one_pass_share_its_time() -> None:
     # The first is the TTFT's; three come together after 50 ms, one after another 30 ms.
     assert list(bursts([1.0, 1.05, 1.0502, 1.0504, 1.0804])) == [(3, 0.05), (1, 0.03)]
