@@ -77,7 +77,7 @@ def test_help_names_every_command(chat: Lines) -> None:
 
 
 def test_what_needs_the_screen_says_so(chat: Lines) -> None:
-    only = [command.name for command in COMMANDS if command.screen_only]
+    only = [command.name for command in COMMANDS if command.instead]
     _, err = chat(*(f"/{name}" for name in only))
     assert only and [name for name in only if f"/{name} needs the screen.\n  " not in err] == []
 

@@ -101,7 +101,7 @@ def packed(
     """A stretch of an answer: (its tokens, the rest). Of `names` only those that this stretch needs."""
     body = {"rounds": [round_to_plain(made) for made in rounds], "pieces": [piece_to_plain(p) for p in pieces]}
     if any(made.logprobs for made in rounds):
-        seen = {token for made in rounds for each in made.logprobs for token, _ in each.top}
+        seen = {token for made in rounds for token in made.considered}
         named = [[token, names[token]] for token in sorted(seen) if names and token in names]
         body |= {"logprobs": logprobs_to_plain(rounds, _PLACES), "names": named}
     tokens = struct.pack(f"<{len(pieces)}i", *(piece.token for piece in pieces))

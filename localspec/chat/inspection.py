@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import exp
 
 from localspec.chat.answer import Answer
+from localspec.chat.numbers import milliseconds
 from localspec.chat.text import visible
 from localspec.spec.types import LogProb, Round
 
@@ -47,7 +48,7 @@ def inspected(
     parts = [f"round {place.round + 1}", *_origin(made, place.position, piece.ghost, verifier)]
     if made.drafted:
         parts.append(f"drafted {len(made.drafted)}, accepted {made.accepted}")
-    parts.append(f"round {made.total_s * 1000:.{1 if made.total_s < 0.01 else 0}f} ms")
+    parts.append(f"round {milliseconds(made.total_s)}")
     if made.logprobs:
         parts += _alternatives(answer, made.logprobs[place.position])
     elif missing:

@@ -78,7 +78,7 @@ def lines(trace: Trace) -> Iterator[str]:
     answer, at, told = trace.answer, 0, set[int]()
     for made, seconds in zip(answer.rounds, trace.seconds, strict=True):
         pieces = answer.pieces[at : (at := at + len(made.emitted))]
-        fresh = {token for each in made.logprobs for token, _ in each.top} - told
+        fresh = made.considered - told
         named = [[token, answer.names[token]] for token in sorted(fresh) if token in answer.names]
         told |= fresh
         yield _line(_round(made, seconds, pieces) | ({"names": named} if named else {}))

@@ -39,10 +39,6 @@ class Command:
     instead: str = ""
 
     @property
-    def screen_only(self) -> bool:
-        return bool(self.instead)
-
-    @property
     def names(self) -> tuple[str, ...]:
         return self.name, *self.aliases
 
@@ -81,7 +77,7 @@ def explained() -> Iterator[tuple[str, str]]:
     """Each command with its argument and aliases, and its sentence."""
     for command in COMMANDS:
         also = f" (also {', '.join('/' + alias for alias in command.aliases)})" if command.aliases else ""
-        place = " (on the screen only)" if command.screen_only else ""
+        place = " (on the screen only)" if command.instead else ""
         yield f"/{command.name} {command.argument}".rstrip(), f"{command.help}{also}{place}"
 
 

@@ -56,9 +56,7 @@ def gather(rpc: Sequence[str] = ()) -> Facts:
 def ask_llama(command: tuple[str, ...] = (sys.executable, "-m", native.__name__)) -> tuple[Build | None, str]:
     """What llama.cpp says of itself, or why it says nothing."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=LIMIT, check=False, env=_child()
-        )
+        done = _done(command, LIMIT)
     except subprocess.TimeoutExpired:
         return None, f"it did not answer within {LIMIT} seconds"
     if done.returncode == 0 and (lines := done.stdout.splitlines()):
@@ -78,15 +76,8 @@ def ask_workers(places: Sequence[str]) -> Callable[[], tuple[Worker, ...]]:
 def ask_worker(place: str, command: tuple[str, ...] = (sys.executable, "-m", remote.__name__)) -> Worker:
     """Native code waits for ever for a worker that falls silent, and ends its process when one breaks off."""
     try:
-        done = subprocess.run(
-            (*command, place),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=WORKER_LIMIT,
-            check=False,
-            env=_child() | {"CUDA_VISIBLE_DEVICES": ""},  # it needs no card of its own, and they start slowly
-        )
+        # It needs no card of its own, and they start slowly.
+        done = _done((*command, place), WORKER_LIMIT, CUDA_VISIBLE_DEVICES="")
     except subprocess.TimeoutExpired:
         return Worker(place, f"fell silent for {WORKER_LIMIT} seconds")
     if done.returncode == 0 and (lines := done.stdout.splitlines()):
@@ -94,9 +85,12 @@ def ask_worker(place: str, command: tuple[str, ...] = (sys.executable, "-m", rem
     return Worker(place, BROKE_OFF if done.returncode < 0 else f"can't be asked ({_reason(done)})")
 
 
-def _child() -> dict[str, str]:
-    """Where this package is found, the other process must find it too."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+def _done(command: tuple[str, ...], seconds: float, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Where this package is found, the other process must find it too. Raises subprocess.TimeoutExpired."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **variables}
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False, env=env
+    )
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

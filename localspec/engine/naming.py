@@ -15,7 +15,7 @@ class Names:
         self._told: set[Token] = set()
 
     def fresh(self, rounds: Iterable[Round]) -> tuple[tuple[Token, str], ...]:
-        seen = {token for made in rounds for each in made.logprobs for token, _ in each.top}
+        seen = {token for made in rounds for token in made.considered}
         new = sorted(seen - self._told)
         self._told |= seen
         return tuple((token, self._name(token)) for token in new)

@@ -121,9 +121,8 @@ class SpeculativeDecoder:
         logprobs = _logprobs(logits, emitted, turn.logprobs)
         verified_at = perf_counter()
         turn.extend(emitted)
-        if len(emitted) <= len(
-            draft.tokens
-        ):  # else the cache holds all but the last token, which opens the next block
+        # Otherwise the cache holds all but the last token already, which opens the next block.
+        if len(emitted) < block.size:
             left = self._bring_to(turn.context.view[:-1], lambda done, total: None)
             self.reread += len(turn.context) - 1 - left
         finish = finish or (turn.full if len(turn.context) == turn.end else None)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from localspec.spec.types import Token
 
 Weights = NDArray[np.float64]
-_FEW = 64  # numbers: in plain Python, since numpy's code has left the caches after a pass of the model
+FEW = 64  # numbers: in plain Python, since numpy's code has left the caches after a pass of the model
 _ONE = np.ones(1)
 _ONE.setflags(write=False)
 _BLOCK = 512  # a two-level search reads V + V/512 numbers, a full cumulative sum writes V more
@@ -52,7 +52,7 @@ def draw(weights: Weights, rng: Generator) -> int:
     if weights.size == 1:
         return 0
     u = rng.random()
-    if weights.size <= _FEW:
+    if weights.size <= FEW:
         return _invert_few(weights.tolist(), u)
     if weights.size < 4 * _BLOCK:
         return _invert(weights, u * float(weights.sum()))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localspec.errors import ModelError
-from localspec.spec.distribution import Distribution, certain
+from localspec.spec.distribution import FEW, Distribution, certain
 from localspec.spec.settings import Sampling
 from localspec.spec.types import Logits, LogProb, Token, Tokens
 
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 _BLOCK = 256
-_FEW = 64  # tokens
 Ids = NDArray[np.int32]
 _NOTHING = np.empty(0, np.int32)
 
@@ -71,7 +70,7 @@ def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distributi
         token = int(row.argmax())  # the first of equal maxima, and the first NaN if there is one
         _check(float(row[token]))
         return certain(token)
-    if 0 < sampling.top_k <= min(_FEW, row.size - 1):
+    if 0 < sampling.top_k <= min(FEW, row.size - 1):
         return _of_few(row, sampling)
     ids = _truncated(row, sampling)
     if ids is None:
@@ -80,8 +79,7 @@ def distribution(row: Logits, history: Tokens, sampling: Sampling) -> Distributi
 
 
 def _of_few(row: Logits, sampling: Sampling) -> Distribution:
-    """The same of at most `_FEW` tokens, in plain Python: a pass of the model has driven numpy's code out of the
-    caches, and each function that is not called is one that need not come back."""
+    """The same of at most `FEW` tokens, without numpy where it can be done."""
     ids = _reaching(row, _bound(row, sampling.top_k))
     logits: list[float] = row[ids].tolist()
     order = sorted(range(len(logits)), key=logits.__getitem__, reverse=True)[: sampling.top_k]

@@ -96,6 +96,11 @@ class Round:
         return len(self.emitted) == self.accepted
 
     @property
+    def considered(self) -> set[Token]:
+        """The alternatives that came with the emitted tokens, these mostly included."""
+        return {token for each in self.logprobs for token, _ in each.top}
+
+    @property
     def tested(self) -> int:
         """Draft tokens that verification reached: each accepted one and the first rejected one."""
         return self.accepted + (not self.cut and self.accepted < len(self.drafted))

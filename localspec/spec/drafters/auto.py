@@ -20,10 +20,9 @@ from localspec.spec.settings import Sampling
 from localspec.spec.types import Draft, Drafter, Round, Tokens
 
 _FAILURES = 3  # in a row: then the drafter is left alone
-_QUIET = (
-    16  # rounds without a draft: then the free members are asked in every fourth round only, since what they take
-)
-_REST = 4  # where a pass has driven their code out of the caches is three per cent of a small model's step
+# After so many rounds without a draft the free members are asked in one of so many rounds: once a pass has driven their
+# code out of the caches, asking them takes three per cent of a small model's step.
+_QUIET, _REST = 16, 4
 _RETOLD = 32  # rounds for which the reason of a pause holds: it is asked for fifty times a second
 
 
